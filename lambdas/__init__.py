@@ -1,0 +1,1 @@
+"""Everything that runs in AWS: one asset for all functions."""

@@ -1,0 +1,1 @@
+"""One module per outside system; adapters import core and never each other."""

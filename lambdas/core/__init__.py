@@ -1,0 +1,1 @@
+"""Decisions and their data: pure, with the clock as an argument."""

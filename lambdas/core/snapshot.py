@@ -1,0 +1,53 @@
+"""What a decision knows of a cluster: frozen, only the fields that decisions read."""
+
+import datetime as dt
+
+import msgspec
+
+# Put on a node whose spot interruption we have seen, with the time it is taken away (RFC 3339).
+INTERRUPTED_ANNOTATION = "shiftwright.dev/interrupted-at"
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node, found by the EC2 instance in its spec.providerID."""
+
+    name: str
+    instance_id: str
+    node_pool: str | None = None
+    unschedulable: bool = False
+    interrupted_at: dt.datetime | None = None
+    # Karpenter disrupts it (taint or NodeClaim being deleted), or EKS Auto Mode owns it.
+    drained_by: str | None = None
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod on an interrupted node."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    ready: bool = True
+    # The Deployment behind its ReplicaSet, or None.
+    deployment: str | None = None
+    # Why it needs no eviction (daemon, mirror, finished, terminating), or None.
+    stays: str | None = None
+    do_not_disrupt: bool = False
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """One half of a workload's pair. Counts are replicas."""
+
+    namespace: str
+    name: str
+    replicas: int
+    ready: int
+    resource_version: str
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading of one cluster."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
