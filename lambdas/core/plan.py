@@ -11,9 +11,11 @@ class Surge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     workload: str
     namespace: str
     deployment: str
+    spot_deployment: str  # whose replicas it makes up for
     before: int
     after: int
     resource_version: str
+    nodes: tuple[str, ...]  # the interrupted nodes that make it necessary
     reason: str
 
 
@@ -32,6 +34,7 @@ class Evict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     namespace: str
     pod: str
     uid: str
+    deployment: str | None
     reason: str
 
 
@@ -39,6 +42,7 @@ class Leave(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Do nothing about a node or pod, and say why."""
 
     subject: str
+    nodes: tuple[str, ...]
     reason: str
 
 

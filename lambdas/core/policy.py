@@ -21,7 +21,9 @@ Region = Annotated[str, msgspec.Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
 Replicas = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
-class _Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class _Section(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """A part of the policy: camelCase in the file, unknown keys refused."""
 
 
@@ -32,7 +34,7 @@ class Mode(enum.Enum):
     ACT = "act"
 
 
-class Interruptions(_Section):
+class Interruptions(_Section, frozen=True, kw_only=True):
     """What to do about spot interruption notices."""
 
     mode: Annotated[
@@ -49,7 +51,7 @@ class Interruptions(_Section):
     ] = 15
 
 
-class Slack(_Section):
+class Slack(_Section, frozen=True, kw_only=True):
     """Where people are told. The bot token is not here: it lives in Secrets Manager."""
 
     channel: Annotated[
@@ -68,7 +70,7 @@ class Slack(_Section):
     ] = "https://slack.com/api/"
 
 
-class Vpc(_Section):
+class Vpc(_Section, frozen=True, kw_only=True):
     """The network that the functions join to reach private API endpoints, by id."""
 
     id: Annotated[str, msgspec.Meta(pattern=r"^vpc-[0-9a-f]{8,17}$")]
@@ -89,14 +91,14 @@ class Endpoint(enum.Enum):
     PRIVATE = "private"
 
 
-class Pool(_Section):
+class Pool(_Section, frozen=True, kw_only=True):
     """A spot and an on-demand Karpenter NodePool that can stand in for each other."""
 
     spot: Name
     on_demand: Name
 
 
-class Workload(_Section):
+class Workload(_Section, frozen=True, kw_only=True):
     """A pair of Deployments behind one Service: one on spot, one on on-demand nodes."""
 
     namespace: Namespace
@@ -126,7 +128,7 @@ class Workload(_Section):
         return base + math.ceil((self.replicas - base) * self.on_demand_percent / 100)
 
 
-class Cluster(_Section):
+class Cluster(_Section, frozen=True, kw_only=True):
     """One EKS cluster: where it is, how to reach it, and what in it is looked after."""
 
     region: Region
@@ -138,7 +140,7 @@ class Cluster(_Section):
     workloads: dict[Name, Workload] = {}
 
 
-class Policy(_Section):
+class Policy(_Section, frozen=True, kw_only=True):
     """The whole file."""
 
     slack: Slack

@@ -1,0 +1,88 @@
+"""EKS: where a cluster's API server is, and tokens that it accepts."""
+
+import base64
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lambdas.core.errors import PassingError, PermanentError
+
+# EKS takes a token for 15 minutes after the presigned address in it was made.
+# https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html
+TOKEN_LIFE = dt.timedelta(minutes=15)
+RENEW_BEFORE = dt.timedelta(minutes=2)
+_CLUSTER_HEADER = "x-k8s-aws-id"
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach a cluster: `ca_data` is its CA certificate, PEM in base64."""
+
+    endpoint: str
+    ca_data: str
+
+
+class Eks:
+    """The clusters of one account and region."""
+
+    def __init__(self, eks: Any, sts: Any, clock: Callable[[], dt.datetime]) -> None:
+        """`eks` and `sts` are boto3 clients; the latter is used for presigning only."""
+        self._eks = eks
+        self._sts = sts
+        self._clock = clock
+        self._tokens: dict[str, tuple[str, dt.datetime]] = {}
+        sts.meta.events.register("provide-client-params.sts.GetCallerIdentity", _keep_cluster)
+        sts.meta.events.register("before-sign.sts.GetCallerIdentity", _sign_cluster)
+
+    def connection(self, cluster: str) -> Connection:
+        """Where the API server of a cluster is.
+
+        Raises:
+            PermanentError: there is no such cluster, or we may not describe it.
+            PassingError: EKS did not answer, or the cluster has no endpoint yet.
+        """
+        try:
+            answer = self._eks.describe_cluster(name=cluster)["cluster"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _PERMANENT:
+                raise PermanentError(f"cluster {cluster}: {error}; check the policy") from error
+            raise PassingError(f"cluster {cluster}: {error}") from error
+        except BotoCoreError as error:
+            raise PassingError(f"cluster {cluster}: {error}") from error
+        endpoint = answer.get("endpoint")
+        ca_data = answer.get("certificateAuthority", {}).get("data")
+        if not endpoint or not ca_data:
+            status = answer.get("status", "unknown")
+            raise PassingError(f"cluster {cluster} has no endpoint yet (status {status})")
+        return Connection(endpoint=endpoint, ca_data=ca_data)
+
+    def token(self, cluster: str) -> str:
+        """A bearer token for the cluster, kept until shortly before it ends."""
+        now = self._clock()
+        token, renew_at = self._tokens.get(cluster, ("", now))
+        if now < renew_at:
+            return token
+        url = self._sts.generate_presigned_url(
+            "get_caller_identity",
+            Params={"ClusterName": cluster},
+            ExpiresIn=60,
+            HttpMethod="GET",
+        )
+        encoded = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+        token = f"k8s-aws-v1.{encoded}"
+        self._tokens[cluster] = (token, now + TOKEN_LIFE - RENEW_BEFORE)
+        return token
+
+
+_PERMANENT = ("ResourceNotFoundException", "AccessDeniedException", "InvalidParameterException")
+
+
+def _keep_cluster(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    """GetCallerIdentity has no such parameter: set it aside until the request is signed."""
+    context["cluster"] = params.pop("ClusterName")
+
+
+def _sign_cluster(request: Any, **_: Any) -> None:
+    request.headers[_CLUSTER_HEADER] = request.context["cluster"]

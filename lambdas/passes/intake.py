@@ -1,0 +1,125 @@
+"""From messages of the inbox to incidents of our clusters."""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Collection, Sequence
+
+import msgspec
+from aws_lambda_powertools import Logger
+
+from lambdas.adapters.ec2 import Ec2
+from lambdas.adapters.inbox import Inbox, Letter
+from lambdas.adapters.ledger import Ledger
+from lambdas.core.errors import PassingError
+from lambdas.core.events import MalformedEventError, Notice, UnknownEvent, parse_event
+from lambdas.core.incident import Incident, is_same
+from lambdas.core.instances import Instance, cluster_of
+from lambdas.core.policy import Mode
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the inbox and the incident that its notice belongs to."""
+
+    letter: Letter
+    incident: Incident
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Intake:
+    """Reads messages and joins them with what is known of their instances."""
+
+    clusters: Collection[str]
+    mode: Mode
+    ec2: Ec2
+    ledger: Ledger
+    inbox: Inbox
+    clock: Callable[[], dt.datetime]
+    logger: Logger
+    count: Callable[[str], None]
+
+    def read(self, letters: Sequence[Letter]) -> tuple[list[Case], list[Letter]]:
+        """Read a batch: the cases to work on, and the letters to be delivered again.
+
+        What is malformed goes to the dead letters; what is none of our business, or finished
+        long ago, needs nothing more.
+        """
+        notices: list[tuple[Letter, Notice]] = []
+        again: list[Letter] = []
+        for letter in letters:
+            try:
+                notice = self._open(letter)
+            except PassingError as error:
+                self.logger.warning("put back: %s", error)
+                again.append(letter)
+                continue
+            if notice:
+                notices.append((letter, notice))
+        try:
+            return self._join(notices), again
+        except PassingError as error:
+            self.logger.warning("put back: %s", error)
+            return [], again + [letter for letter, _ in notices]
+
+    def _open(self, letter: Letter) -> Notice | None:
+        """The notice in a message; what is none is counted, and buried if malformed."""
+        try:
+            event = parse_event(letter.body, self.clock())
+        except MalformedEventError as error:
+            self.logger.error("malformed event: %s", error, message=letter.message_id)
+            self.count("MalformedEvents")
+            self.inbox.bury(letter.body, str(error))
+            return None
+        if isinstance(event, UnknownEvent):
+            self.logger.info("unknown event", source=event.source, detail_type=event.detail_type)
+            self.count("UnknownEvents")
+            return None
+        return event
+
+    def _join(self, notices: Sequence[tuple[Letter, Notice]]) -> list[Case]:
+        known = self._known({notice.instance_id for _, notice in notices})
+        fresh = {
+            notice.instance_id
+            for _, notice in notices
+            if notice.instance_id not in known
+            or not is_same(known[notice.instance_id], notice.noticed_at)
+        }
+        instances = self._instances(fresh)
+        cases = []
+        for letter, notice in notices:
+            incident = known.get(notice.instance_id)
+            if notice.instance_id in fresh:
+                incident = self._begin(notice, instances.get(notice.instance_id), incident)
+            if incident and not incident.finished:
+                cases.append(Case(letter=letter, incident=incident))
+        return cases
+
+    def _instances(self, instance_ids: set[str]) -> dict[str, Instance]:
+        return self.ec2.instances(instance_ids) if instance_ids else {}
+
+    def _known(self, instance_ids: set[str]) -> dict[str, Incident]:
+        """Acting does not wait for the ledger: it finds what is done already by itself."""
+        try:
+            return self.ledger.incidents(instance_ids)
+        except PassingError as error:
+            self.logger.warning("acting without the ledger: %s", error)
+            return {}
+
+    def _begin(
+        self, notice: Notice, instance: Instance | None, earlier: Incident | None
+    ) -> Incident | None:
+        cluster = cluster_of(instance.tags, self.clusters) if instance else None
+        if instance is None or cluster is None:
+            self.logger.info("no cluster of the policy", instance=notice.instance_id)
+            self.count("ForeignInstances")
+            return None
+        self.count("Interruptions")
+        return Incident(
+            instance_id=notice.instance_id,
+            cluster=cluster,
+            instance_type=instance.instance_type,
+            zone=instance.zone,
+            mode=self.mode,
+            noticed_at=notice.noticed_at,
+            taken_at=notice.taken_at,
+            version=earlier.version if earlier else 0,
+        )

@@ -1,0 +1,84 @@
+"""Records incidents in the ledger and tells people, each thing once."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+import msgspec
+from aws_lambda_powertools import Logger
+
+from lambdas.adapters.ledger import Ledger
+from lambdas.adapters.slack import Slack
+from lambdas.core import messages
+from lambdas.core.errors import PassingError, PermanentError
+from lambdas.core.incident import CLAIM, Incident, Told, to_tell
+
+
+class Teller:
+    """Writes first, so that of two functions at once only one posts."""
+
+    def __init__(
+        self, ledger: Ledger, slack: Slack, clock: Callable[[], dt.datetime], logger: Logger
+    ) -> None:
+        self._ledger = ledger
+        self._slack = slack
+        self._clock = clock
+        self._logger = logger
+
+    def record(self, incidents: Iterable[Incident]) -> tuple[Incident, ...]:
+        """Store incidents of one cluster, and post what is due: one message a thread.
+
+        Returns what is on record now. What could not be written is left out, and what could
+        not be posted is not marked as told: the notices of both must be tried again. What
+        Slack refuses for good is logged, and not repeated.
+        """
+        now = self._clock()
+        silent: list[Incident] = []
+        claimed: list[Incident] = []
+        for incident in incidents:
+            due = to_tell(incident, now) is not None
+            claim = now + CLAIM if due else incident.claimed_until
+            written = self._write(msgspec.structs.replace(incident, claimed_until=claim))
+            if written:
+                (claimed if due else silent).append(written)
+        claimed.sort(key=_conversation)
+        told = [
+            incident
+            for _, group in groupby(claimed, key=_conversation)
+            for incident in self._post(tuple(group))
+        ]
+        return (*silent, *told)
+
+    def _write(self, incident: Incident) -> Incident | None:
+        try:
+            return self._ledger.write(incident)
+        except PassingError as error:
+            self._logger.warning("not recorded: %s", error, instance=incident.instance_id)
+            return None
+
+    def _post(self, incidents: tuple[Incident, ...]) -> list[Incident]:
+        now = self._clock()
+        thread = incidents[0].thread
+        message = (messages.closing if thread else messages.opening)(incidents, now)
+        try:
+            posted = self._slack.post(message, thread)
+        except PassingError as error:
+            self._logger.warning("not told yet: %s", error)
+            return self._release(incidents)
+        except PermanentError as error:
+            self._logger.error("not told: %s", error, text=message.text)
+            posted = ""
+        return self._release(_told(incident, thread or posted) for incident in incidents)
+
+    def _release(self, incidents: Iterable[Incident]) -> list[Incident]:
+        free = (msgspec.structs.replace(one, claimed_until=None) for one in incidents)
+        return [written for one in free if (written := self._write(one))]
+
+
+def _told(incident: Incident, thread: str) -> Incident:
+    told = Told.EVERYTHING if incident.closed else Told.OPENING
+    return msgspec.structs.replace(incident, thread=thread, told=told)
+
+
+def _conversation(incident: Incident) -> str:
+    return incident.thread
