@@ -264,7 +264,7 @@ class Kube:
     def _refusal(self, method: str, path: str, status: int, answer: bytes) -> Exception:
         try:
             body = msgspec.json.decode(answer, type=_Status)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeError):
             body = _Status(message=answer[:200].decode(errors="replace"))
         text = (
             f"cluster {self._cluster}: {method} {path.partition('?')[0]}: {status} {body.message}"
@@ -286,7 +286,7 @@ class Kube:
     def _readable(self, path: str) -> Iterator[None]:
         try:
             yield
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeError) as error:
             text = f"cluster {self._cluster}: GET {path}: not the JSON of a list: {error}"
             raise PassingError(text) from error
 

@@ -81,7 +81,7 @@ def parse_event(body: str, now: dt.datetime) -> Notice | UnknownEvent:
         if envelope.source not in SOURCES or envelope.detail_type != INTERRUPTION_WARNING:
             return UnknownEvent(source=envelope.source, detail_type=envelope.detail_type)
         warning = msgspec.json.decode(body, type=_Warning)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise MalformedEventError(str(error)) from error
     noticed_at = warning.time.astimezone(dt.UTC)
     if noticed_at > now + CLOCK_SKEW:

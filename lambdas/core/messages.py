@@ -16,7 +16,8 @@ SECTION_LIMIT = 3000
 # Slack takes 50 blocks; header, surges, context and "more" need four of them.
 NODES_SHOWN = 20
 NAMES_SHOWN = 6
-_NAME_LIMIT = 120
+# Room for a server's own words; Kubernetes' names are at most 253.
+_NAME_LIMIT = 300
 _MARKS_OF_SLACK = str.maketrans("`*", "''")
 
 Block = dict[str, Any]
@@ -104,7 +105,7 @@ def _line(outcome: Outcome) -> str:
     match outcome.action:
         case Surge() as surge:
             target = f"{_name(surge.namespace)}/{_name(surge.deployment)}"
-            what = f"*{_name(surge.workload)}*: `{target}` {surge.before} → {surge.after}"
+            what = f"surge *{_name(surge.workload)}*: `{target}` {surge.before} → {surge.after}"
         case Cordon():
             what = "cordon"
         case Leave() as leave:
@@ -152,7 +153,7 @@ def _context(text: str) -> Block:
 
 
 def _name(text: str) -> str:
-    """A name or an answer from outside: bounded, on one line, without Slack's own marks."""
+    """Words from outside: bounded, on one line, without Slack's own marks."""
     return _escape(_cut(" ".join(text.split()), _NAME_LIMIT)).translate(_MARKS_OF_SLACK)
 
 

@@ -8,17 +8,50 @@ import msgspec
 
 # A DNS-1123 label or subdomain, as Kubernetes checks object names.
 Name = Annotated[
-    str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=253)
+    str,
+    msgspec.Meta(
+        title="a Kubernetes name (lower-case letters, digits, '-' and '.')",
+        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        min_length=1,
+        max_length=253,
+    ),
 ]
 Namespace = Annotated[
-    str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)
+    str,
+    msgspec.Meta(
+        title="a Kubernetes namespace (lower-case letters, digits and '-')",
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        min_length=1,
+        max_length=63,
+    ),
 ]
 # EKS: letters, digits, hyphens and underscores, at most 100.
 ClusterName = Annotated[
-    str, msgspec.Meta(pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$", min_length=1, max_length=100)
+    str,
+    msgspec.Meta(
+        title="an EKS cluster name (letters, digits, '-' and '_')",
+        pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$",
+        min_length=1,
+        max_length=100,
+    ),
 ]
-Region = Annotated[str, msgspec.Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
+Region = Annotated[
+    str,
+    msgspec.Meta(title="an AWS region, such as eu-west-1", pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$"),
+]
 Replicas = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+SubnetId = Annotated[
+    str,
+    msgspec.Meta(
+        title="a subnet id, such as subnet-0123456789abcdef0", pattern=r"^subnet-[0-9a-f]{8,17}$"
+    ),
+]
+SecurityGroupId = Annotated[
+    str,
+    msgspec.Meta(
+        title="a security group id, such as sg-0123456789abcdef0", pattern=r"^sg-[0-9a-f]{8,17}$"
+    ),
+]
 
 
 class _Section(
@@ -57,14 +90,16 @@ class Slack(_Section, frozen=True, kw_only=True):
     channel: Annotated[
         str,
         msgspec.Meta(
+            title='a channel id (C0123456789) or a quoted name ("#gpu-ops")',
             pattern=r"^(#[^\s#@]{1,80}|[CGD][A-Z0-9]{6,20})$",
-            description="A channel id (C0123456789) or a name (#gpu-ops).",
+            description="Where to post. An id survives a renamed channel.",
         ),
     ]
     api_url: Annotated[
         str,
         msgspec.Meta(
-            pattern=r"^(https://[^\s/]+|http://127\.0\.0\.1(:[0-9]+)?)/.*$",
+            title="an https:// address that ends in /",
+            pattern=r"^(https://[^\s/]+|http://127\.0\.0\.1(:[0-9]+)?)/([^\s]*/)?$",
             description="Base address of Slack's Web API; another one for GovSlack.",
         ),
     ] = "https://slack.com/api/"
@@ -73,14 +108,15 @@ class Slack(_Section, frozen=True, kw_only=True):
 class Vpc(_Section, frozen=True, kw_only=True):
     """The network that the functions join to reach private API endpoints, by id."""
 
-    id: Annotated[str, msgspec.Meta(pattern=r"^vpc-[0-9a-f]{8,17}$")]
-    subnets: Annotated[
-        tuple[Annotated[str, msgspec.Meta(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...],
-        msgspec.Meta(min_length=1, max_length=16),
+    id: Annotated[
+        str,
+        msgspec.Meta(
+            title="a VPC id, such as vpc-0123456789abcdef0", pattern=r"^vpc-[0-9a-f]{8,17}$"
+        ),
     ]
+    subnets: Annotated[tuple[SubnetId, ...], msgspec.Meta(min_length=1, max_length=16)]
     security_groups: Annotated[
-        tuple[Annotated[str, msgspec.Meta(pattern=r"^sg-[0-9a-f]{8,17}$")], ...],
-        msgspec.Meta(min_length=1, max_length=5),
+        tuple[SecurityGroupId, ...], msgspec.Meta(min_length=1, max_length=5)
     ]
 
 
@@ -136,21 +172,37 @@ class Cluster(_Section, frozen=True, kw_only=True):
         Endpoint,
         msgspec.Meta(description="private: the functions join the VPC that the policy names."),
     ] = Endpoint.PUBLIC
-    pools: dict[Name, Pool]
-    workloads: dict[Name, Workload] = {}
+    pools: Annotated[dict[Name, Pool], msgspec.Meta(description="By a name of your choice.")]
+    workloads: Annotated[
+        dict[Name, Workload], msgspec.Meta(description="By a name of your choice.")
+    ] = {}
 
 
 class Policy(_Section, frozen=True, kw_only=True):
     """The whole file."""
 
     slack: Slack
-    clusters: Annotated[dict[ClusterName, Cluster], msgspec.Meta(min_length=1)]
+    clusters: Annotated[
+        dict[ClusterName, Cluster],
+        msgspec.Meta(min_length=1, description="By the cluster's name in EKS."),
+    ]
     interruptions: Interruptions = Interruptions()
     vpc: Vpc | None = None
 
     def regions(self) -> tuple[str, ...]:
         """The regions of all clusters, sorted: one deployment each."""
         return tuple(sorted({cluster.region for cluster in self.clusters.values()}))
+
+    def vpc_in(self, region: str) -> Vpc | None:
+        """The network that a region's functions join: only where a cluster is private."""
+        return self.vpc if region in self._private_regions() else None
+
+    def _private_regions(self) -> frozenset[str]:
+        return frozenset(
+            cluster.region
+            for cluster in self.clusters.values()
+            if cluster.endpoint is Endpoint.PRIVATE
+        )
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -163,16 +215,29 @@ class Problem(msgspec.Struct, frozen=True):
 
 def cross_check(policy: Policy) -> tuple[Problem, ...]:
     """What types alone cannot say: names that must exist, and things that must differ."""
-    problems: list[Problem] = []
+    problems = _vpc_problems(policy)
     for name, cluster in policy.clusters.items():
         at: tuple[str | int, ...] = ("clusters", name)
-        if cluster.endpoint is Endpoint.PRIVATE and policy.vpc is None:
-            problems.append(
-                Problem((*at, "endpoint"), "private", "a top-level vpc for the functions to join")
-            )
         problems += _pool_problems(at, cluster)
         problems += _workload_problems(at, cluster)
     return tuple(problems)
+
+
+def _vpc_problems(policy: Policy) -> list[Problem]:
+    """A VPC lies in one region, and is there for the clusters that need it."""
+    private = {n: c for n, c in policy.clusters.items() if c.endpoint is Endpoint.PRIVATE}
+    if policy.vpc is not None and not private:
+        return [Problem(("vpc",), policy.vpc.id, "a cluster with endpoint: private to reach")]
+    problems: list[Problem] = []
+    first = next(iter(private.values()), None)
+    for name, cluster in private.items():
+        at = ("clusters", name, "endpoint")
+        if policy.vpc is None:
+            problems.append(Problem(at, "private", "a top-level vpc for the functions to join"))
+        elif first is not None and cluster.region != first.region:
+            expected = f"private clusters in one region only ({first.region}), where the vpc is"
+            problems.append(Problem(at, f"private, in {cluster.region}", expected))
+    return problems
 
 
 def _pool_problems(at: tuple[str | int, ...], cluster: Cluster) -> list[Problem]:
