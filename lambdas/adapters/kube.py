@@ -242,10 +242,14 @@ class Kube:
 
     def _patch(self, path: str, patch: dict[str, Any]) -> None:
         url = f"{path}?fieldManager={FIELD_MANAGER}"
-        self._call("PATCH", url, _MERGE_PATCH, msgspec.json.encode(patch))
+        self._call("PATCH", url, _MERGE_PATCH, patch)
 
     def _call(
-        self, method: str, path: str, content_type: str | None = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        content_type: str | None = None,
+        body: dict[str, Any] | None = None,
     ) -> bytes:
         headers = {"Authorization": f"Bearer {self._token()}", "Accept": "application/json"}
         if content_type:

@@ -13,8 +13,10 @@ from lambdas.core.policy import Mode
 # https://docs.slack.dev/reference/block-kit/blocks
 HEADER_LIMIT = 150
 SECTION_LIMIT = 3000
-# Slack takes 50 blocks; header, surges, context and "more" need four of them.
+# Slack takes 50 blocks, and refuses a message whose blocks come to more than about 13,000
+# characters (msg_blocks_too_long). All nodes together get this much.
 NODES_SHOWN = 20
+_NODES_LIMIT = 9000
 NAMES_SHOWN = 6
 # Room for a server's own words; Kubernetes' names are at most 253.
 _NAME_LIMIT = 300
@@ -67,7 +69,9 @@ def _summary(incidents: Sequence[Incident]) -> str:
 def _body(incidents: Sequence[Incident]) -> list[Block]:
     surges = "\n".join(_line(outcome) for outcome in _surges(incidents))
     blocks = [_section(surges)] if surges else []
-    blocks += [_section("\n".join(_node_lines(one))) for one in incidents[:NODES_SHOWN]]
+    shown = incidents[:NODES_SHOWN]
+    limit = min(SECTION_LIMIT, _NODES_LIMIT // len(shown))
+    blocks += [_section("\n".join(_node_lines(one)), limit) for one in shown]
     hidden = len(incidents) - NODES_SHOWN
     if hidden > 0:
         blocks.append(_context(f"and {_count(hidden, 'more node')}; the ledger has them all"))
@@ -144,8 +148,8 @@ def _header(text: str) -> Block:
     return {"type": "header", "text": {"type": "plain_text", "text": shown}}
 
 
-def _section(text: str) -> Block:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, SECTION_LIMIT)}}
+def _section(text: str, limit: int = SECTION_LIMIT) -> Block:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, limit)}}
 
 
 def _context(text: str) -> Block:

@@ -132,6 +132,7 @@ def test_a_hundred_nodes_fit_into_one_message() -> None:
     assert "80 more nodes" in shown(message)
     assert "and 104 more" in shown(message)
     assert problems_of(message) == []
+    assert len(shown(message)) < 13_000
 
 
 def test_the_closing_answers_in_a_few_words() -> None:
