@@ -20,5 +20,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     try:
         again = parts.interruptions.run(letters(event), utc_now() + remaining - RESERVE)
     finally:
-        parts.metrics.flush_metrics()
+        if parts.metrics.metric_set:
+            parts.metrics.flush_metrics()
     return {"batchItemFailures": [{"itemIdentifier": one} for one in again]}

@@ -15,7 +15,7 @@ from botocore.config import Config
 from lambdas.adapters.ec2 import Ec2
 from lambdas.adapters.eks import Eks
 from lambdas.adapters.inbox import Inbox
-from lambdas.adapters.kube import Kube, decode_ca
+from lambdas.adapters.kube import Kube
 from lambdas.adapters.ledger import Ledger
 from lambdas.adapters.secrets import read_slack_token
 from lambdas.adapters.slack import Slack
@@ -144,7 +144,7 @@ class Clusters:
         kube = Kube(
             cluster,
             found.endpoint,
-            decode_ca(found.ca_data),
+            found.ca_pem,
             functools.partial(self._eks.token, cluster),
         )
         self._kept[cluster] = (kube, utc_now() + _CONNECTION_LIFE)

@@ -18,10 +18,10 @@ _CLUSTER_HEADER = "x-k8s-aws-id"
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach a cluster: `ca_data` is its CA certificate, PEM in base64."""
+    """How to reach a cluster, and the certificate authority to trust there."""
 
     endpoint: str
-    ca_data: str
+    ca_pem: str
 
 
 class Eks:
@@ -56,7 +56,11 @@ class Eks:
         if not endpoint or not ca_data:
             status = answer.get("status", "unknown")
             raise PassingError(f"cluster {cluster} has no endpoint yet (status {status})")
-        return Connection(endpoint=endpoint, ca_data=ca_data)
+        try:
+            return Connection(endpoint=endpoint, ca_pem=base64.b64decode(ca_data).decode("ascii"))
+        except ValueError as error:
+            text = f"cluster {cluster}: certificateAuthority.data is not PEM in base64"
+            raise PermanentError(text) from error
 
     def token(self, cluster: str) -> str:
         """A bearer token for the cluster, kept until shortly before it ends."""

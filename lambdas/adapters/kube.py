@@ -1,6 +1,5 @@
 """The Kubernetes API: the few calls that we make, as raw JSON through the official client."""
 
-import base64
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator
@@ -299,11 +298,6 @@ _HINTS = {
     401: " Does the cluster have an access entry for the function's role?",
     403: " Is manifests/shiftwright-rbac.yaml applied to the cluster?",
 }
-
-
-def decode_ca(data: str) -> str:
-    """The PEM text in DescribeCluster's certificateAuthority.data."""
-    return base64.b64decode(data).decode("ascii")
 
 
 def _to_node(item: _Node) -> Node:

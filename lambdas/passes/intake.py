@@ -10,8 +10,8 @@ from aws_lambda_powertools import Logger
 from lambdas.adapters.ec2 import Ec2
 from lambdas.adapters.inbox import Inbox, Letter
 from lambdas.adapters.ledger import Ledger
-from lambdas.core.errors import PassingError
-from lambdas.core.events import MalformedEventError, Notice, UnknownEvent, parse_event
+from lambdas.core.errors import PassingError, PermanentError
+from lambdas.core.events import MalformedEventError, Notice, parse_event
 from lambdas.core.incident import Incident, is_same
 from lambdas.core.instances import Instance, cluster_of
 from lambdas.core.policy import Mode
@@ -47,33 +47,34 @@ class Intake:
         again: list[Letter] = []
         for letter in letters:
             try:
-                notice = self._open(letter)
-            except PassingError as error:
-                self.logger.warning("put back: %s", error)
-                again.append(letter)
+                event = parse_event(letter.body, self.clock())
+            except MalformedEventError as error:
+                self.logger.error("malformed event: %s", error, message_id=letter.message_id)
+                self.count("MalformedEvents")
+                if not self._buried(letter, str(error)):
+                    again.append(letter)
                 continue
-            if notice:
-                notices.append((letter, notice))
+            if isinstance(event, Notice):
+                notices.append((letter, event))
+            else:
+                self.logger.info("unknown event", source=event.source, kind=event.detail_type)
+                self.count("UnknownEvents")
         try:
             return self._join(notices), again
         except PassingError as error:
             self.logger.warning("put back: %s", error)
             return [], again + [letter for letter, _ in notices]
+        except PermanentError as error:
+            self.logger.error("notices not handled: %s", error)
+            return [], again + [one for one, _ in notices if not self._buried(one, str(error))]
 
-    def _open(self, letter: Letter) -> Notice | None:
-        """The notice in a message; what is none is counted, and buried if malformed."""
+    def _buried(self, letter: Letter, reason: str) -> bool:
         try:
-            event = parse_event(letter.body, self.clock())
-        except MalformedEventError as error:
-            self.logger.error("malformed event: %s", error, message=letter.message_id)
-            self.count("MalformedEvents")
-            self.inbox.bury(letter.body, str(error))
-            return None
-        if isinstance(event, UnknownEvent):
-            self.logger.info("unknown event", source=event.source, detail_type=event.detail_type)
-            self.count("UnknownEvents")
-            return None
-        return event
+            self.inbox.bury(letter.body, reason)
+        except PassingError as error:
+            self.logger.warning("put back: %s", error)
+            return False
+        return True
 
     def _join(self, notices: Sequence[tuple[Letter, Notice]]) -> list[Case]:
         known = self._known({notice.instance_id for _, notice in notices})

@@ -12,7 +12,7 @@ from botocore.exceptions import ConnectTimeoutError
 from botocore.stub import Stubber
 
 from lambdas.adapters.ec2 import Ec2
-from lambdas.adapters.eks import Eks
+from lambdas.adapters.eks import Connection, Eks
 from lambdas.adapters.inbox import Inbox, Letter, letters
 from lambdas.adapters.ledger import Ledger
 from lambdas.adapters.secrets import read_slack_token
@@ -43,10 +43,9 @@ def incident(instance_id: str = "i-0123456789abcdef0") -> Incident:
 
 
 def run_instances(client: Any, number: int) -> list[str]:
-    image = client.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
     tags = [{"Key": "eks:cluster-name", "Value": "gpu-prod"}]
     answer = client.run_instances(
-        ImageId=image,
+        ImageId="ami-12345678",
         InstanceType="g5.2xlarge",
         MinCount=number,
         MaxCount=number,
@@ -95,17 +94,26 @@ def eks_adapter(aws: boto3.Session) -> Eks:
     return Eks(aws.client("eks"), aws.client("sts"), clock)
 
 
-def test_the_connection_of_a_cluster(aws: boto3.Session) -> None:
+def described(aws: boto3.Session, ca: bytes) -> Connection:
     client = aws.client("eks")
-    client.create_cluster(
-        name="gpu-prod",
-        roleArn="arn:aws:iam::123456789012:role/cluster",
-        resourcesVpcConfig={"subnetIds": []},
-    )
-    described = client.describe_cluster(name="gpu-prod")["cluster"]
-    connection = eks_adapter(aws).connection("gpu-prod")
-    assert connection.endpoint == described["endpoint"]
-    assert connection.ca_data == described["certificateAuthority"]["data"]
+    answer = {
+        "status": "ACTIVE",
+        "endpoint": "https://cluster",
+        "certificateAuthority": {"data": base64.b64encode(ca).decode()},
+    }
+    with Stubber(client) as stub:
+        stub.add_response("describe_cluster", {"cluster": answer})
+        return Eks(client, aws.client("sts"), clock).connection("gpu-prod")
+
+
+def test_the_connection_of_a_cluster(aws: boto3.Session) -> None:
+    expected = Connection(endpoint="https://cluster", ca_pem="-----BEGIN CERTIFICATE-----")
+    assert described(aws, b"-----BEGIN CERTIFICATE-----") == expected
+
+
+def test_a_certificate_that_is_none_is_a_permanent_error(aws: boto3.Session) -> None:
+    with pytest.raises(PermanentError, match=r"gpu-prod: certificateAuthority\.data"):
+        described(aws, b"\xe5")
 
 
 def test_a_cluster_that_does_not_exist_is_a_permanent_error(aws: boto3.Session) -> None:

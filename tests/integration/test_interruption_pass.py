@@ -1,0 +1,487 @@
+"""The whole pass on stand-ins: a notice on the queue, and what the cluster and Slack saw."""
+
+import datetime as dt
+import json
+import logging
+import urllib.parse
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import msgspec
+import pytest
+from aws_lambda_powertools import Logger
+
+from lambdas.adapters.ec2 import Ec2
+from lambdas.adapters.inbox import Inbox, Letter
+from lambdas.adapters.kube import Kube
+from lambdas.adapters.ledger import Ledger
+from lambdas.adapters.slack import Slack
+from lambdas.core.errors import PassingError, PermanentError
+from lambdas.core.incident import Told
+from lambdas.core.policy import Cluster, Interruptions, Mode, Pool, Workload
+from lambdas.passes.intake import Intake
+from lambdas.passes.interruption import InterruptionPass
+from lambdas.passes.tell import Teller
+from local.kubernetes.resources import BUDGETS, DEPLOYMENTS, NODES
+from local.slack import SlackStandIn
+from tests.integration.cluster import NOW, ClusterUnderTest, running_cluster
+
+NOTICED = dt.datetime(2026, 3, 1, 12, 0, 0, tzinfo=dt.UTC)
+CLUSTER = Cluster(
+    region="eu-west-1",
+    pools={"gpu": Pool(spot="gpu-spot", on_demand="gpu-on-demand")},
+    workloads={
+        "chat": Workload(
+            namespace="inference",
+            pool="gpu",
+            spot="chat-spot",
+            on_demand="chat-on-demand",
+            replicas=4,
+            on_demand_base=1,
+        )
+    },
+)
+
+
+class Stage:
+    """Everything around the pass, and switches to break it."""
+
+    def __init__(self, aws: boto3.Session, cluster: ClusterUnderTest, slack: SlackStandIn) -> None:
+        self.now = NOW
+        self.cluster = cluster
+        self.slack = slack
+        self.ec2 = aws.client("ec2")
+        self.sqs = aws.client("sqs")
+        self.url = self.sqs.create_queue(QueueName="inbox", Attributes={"VisibilityTimeout": "90"})[
+            "QueueUrl"
+        ]
+        self.dead = self.sqs.create_queue(QueueName="dead")["QueueUrl"]
+        self.dynamodb = aws.client("dynamodb")
+        self.dynamodb.create_table(
+            TableName="ledger",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.counts: Counter[str] = Counter()
+        self.connect: Callable[[str], Kube] = lambda _name: cluster.kube()
+        self.slack_token = "xoxb-test"
+
+    def clock(self) -> dt.datetime:
+        return self.now
+
+    def the_pass(self, mode: Mode = Mode.ACT) -> InterruptionPass:
+        logger = Logger(service="test", level=logging.INFO)
+        ledger = Ledger(self.dynamodb, "ledger")
+        inbox = Inbox(self.sqs, self.url, self.dead)
+        slack = Slack("#gpu-ops", self.slack.url, lambda: self.slack_token)
+        intake = Intake(
+            clusters=("gpu-prod",),
+            mode=mode,
+            ec2=Ec2(self.ec2),
+            ledger=ledger,
+            inbox=inbox,
+            clock=self.clock,
+            logger=logger,
+            count=self._count,
+        )
+        return InterruptionPass(
+            clusters={"gpu-prod": CLUSTER},
+            settings=Interruptions(mode=mode),
+            connect=self.connect,
+            intake=intake,
+            teller=Teller(ledger, slack, self.clock, logger),
+            inbox=inbox,
+            clock=self.clock,
+            logger=logger,
+            count=self._count,
+        )
+
+    def _count(self, name: str) -> None:
+        self.counts[name] += 1
+
+    def instances(self, number: int, cluster: str = "gpu-prod") -> list[str]:
+        tags = [{"Key": f"kubernetes.io/cluster/{cluster}", "Value": "owned"}]
+        answer = self.ec2.run_instances(
+            ImageId="ami-12345678",
+            InstanceType="g5.2xlarge",
+            MinCount=number,
+            MaxCount=number,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+        )
+        return [one["InstanceId"] for one in answer["Instances"]]
+
+    def scene(self) -> str:
+        """A spot node with two of three spot replicas and a daemon; returns its instance."""
+        (instance,) = self.instances(1)
+        self.cluster.node("node-a", instance)
+        self.cluster.node("node-b", "i-elsewhere")
+        self.cluster.pod("chat-1", "node-a", "chat-spot")
+        self.cluster.pod("chat-2", "node-a", "chat-spot")
+        self.cluster.pod("chat-3", "node-b", "chat-spot")
+        self.cluster.pod("plugin", "node-a", "DaemonSet/plugin")
+        self.cluster.deployment("chat-spot", 3, 3)
+        self.cluster.deployment("chat-on-demand", 1, 1)
+        return instance
+
+    def run(self, *letters: Letter, mode: Mode = Mode.ACT) -> tuple[str, ...]:
+        return self.the_pass(mode).run(letters, self.now + dt.timedelta(seconds=40))
+
+    def incident(self, instance: str) -> Any:
+        (found,) = Ledger(self.dynamodb, "ledger").incidents({instance}).values()
+        return found
+
+    def texts(self) -> list[str]:
+        return [message.text for message in self.slack.messages]
+
+    def waiting(self) -> int:
+        """Messages on the inbox, delayed ones included."""
+        answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
+        counts: dict[str, str] = dict(answer["Attributes"])
+        names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed")
+        return sum(int(counts[name]) for name in names)
+
+    def replicas(self, name: str = "chat-on-demand") -> int:
+        found = self.cluster.stand_in.store.get(DEPLOYMENTS, name, "inference")
+        return int(found["spec"]["replicas"])
+
+
+@pytest.fixture
+def cluster() -> Iterator[ClusterUnderTest]:
+    with running_cluster() as one:
+        yield one
+
+
+@pytest.fixture
+def stage(aws: boto3.Session, cluster: ClusterUnderTest) -> Iterator[Stage]:
+    now = [NOW]
+
+    def slack_clock() -> dt.datetime:
+        now[0] += dt.timedelta(seconds=2)  # never too fast for Slack
+        return now[0]
+
+    slack = SlackStandIn(token="xoxb-test", channels={"C01GPUOPS": "gpu-ops"}, clock=slack_clock)
+    slack.start()
+    try:
+        yield Stage(aws, cluster, slack)
+    finally:
+        slack.stop()
+
+
+def letter(instance: str, receives: int = 1, message_id: str = "m-1", **changes: Any) -> Letter:
+    event = {
+        "version": "0",
+        "id": "e-1",
+        "detail-type": "EC2 Spot Instance Interruption Warning",
+        "source": "aws.ec2",
+        "account": "123456789012",
+        "time": NOTICED.isoformat(),
+        "region": "eu-west-1",
+        "resources": [],
+        "detail": {"instance-id": instance, "instance-action": "terminate"},
+        **changes,
+    }
+    return Letter(message_id=message_id, receipt="r", body=json.dumps(event), receives=receives)
+
+
+SCALE = "/apis/apps/v1/namespaces/inference/deployments/chat-on-demand/scale"
+EVICTION = "/api/v1/namespaces/inference/pods/{}/eviction"
+
+
+def test_surge_then_cordon_then_evict_then_tell(stage: Stage) -> None:
+    instance = stage.scene()
+    assert stage.run(letter(instance)) == ()
+    writes = stage.cluster.writes()
+    assert writes[:2] == [f"PATCH {SCALE} 200", "PATCH /api/v1/nodes/node-a 200"]
+    assert sorted(writes[2:]) == [
+        f"POST {EVICTION.format('chat-1')} 201",
+        f"POST {EVICTION.format('chat-2')} 201",
+    ]
+    assert stage.replicas() == 3
+    (message,) = stage.slack.messages
+    assert message.text == "Spot interruption in gpu-prod: 1 node; chat on-demand 1 → 3"
+    incident = stage.incident(instance)
+    assert incident.finished
+    assert incident.thread == message.ts
+    assert stage.waiting() == 0
+    assert stage.counts == {"Interruptions": 1, "Surges": 1, "Evictions": 2}
+
+
+def test_no_more_calls_than_four_and_one_a_pod_and_two_a_workload(stage: Stage) -> None:
+    stage.run(letter(stage.scene()))
+    pods, workloads = 2, 1
+    assert len(stage.cluster.requests()) <= 4 + pods + 2 * workloads
+
+
+def test_a_second_delivery_changes_nothing_and_tells_nothing(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.run(letter(instance))
+    before = len(stage.cluster.requests())
+    assert stage.run(letter(instance, receives=2, message_id="m-2")) == ()
+    assert stage.run(letter(instance, id="another-event")) == ()
+    assert len(stage.cluster.requests()) == before
+    assert len(stage.slack.messages) == 1
+
+
+def test_two_deliveries_in_one_batch_are_one(stage: Stage) -> None:
+    instance = stage.scene()
+    assert stage.run(letter(instance), letter(instance, message_id="m-2")) == ()
+    assert len(stage.slack.messages) == 1
+    assert len(stage.cluster.writes()) == 4
+
+
+def test_observe_mode_decides_and_tells_and_changes_nothing(stage: Stage) -> None:
+    instance = stage.scene()
+    assert stage.run(letter(instance), mode=Mode.OBSERVE) == ()
+    assert stage.cluster.writes() == []
+    assert stage.replicas() == 1
+    (message,) = stage.slack.messages
+    assert ":eye: would surge *chat*" in json.dumps(message.blocks, ensure_ascii=False)
+    assert stage.incident(instance).finished
+
+
+def test_a_blocked_eviction_goes_on_until_the_budget_gives_way(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.cluster.budget("chat", "chat-spot", allowed=1)
+    assert stage.run(letter(instance)) == ()
+    assert not stage.incident(instance).closed
+    assert stage.waiting() == 1
+    stage.cluster.stand_in.store.patch(
+        BUDGETS, "chat", {"status": {"disruptionsAllowed": 1}}, "inference"
+    )
+    stage.now += dt.timedelta(seconds=6)
+    assert stage.run(letter(instance)) == ()
+    opening, closing = stage.slack.messages
+    assert "a disruption budget holds pods back" in opening.text
+    assert closing.thread_ts == opening.ts
+    assert closing.text == "Finished with 1 node in gpu-prod; chat on-demand 1 → 3"
+    assert stage.incident(instance).finished
+    assert stage.waiting() == 1
+
+
+def test_a_budget_that_never_gives_way_is_told_when_the_time_is_up(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.cluster.budget("chat", "chat-spot", allowed=0)
+    stage.run(letter(instance))
+    stage.now = NOTICED + dt.timedelta(seconds=106)
+    assert stage.run(letter(instance)) == ()
+    assert "a disruption budget holds pods back" in stage.slack.messages[-1].text
+    assert stage.incident(instance).finished
+    assert stage.waiting() == 1
+
+
+def test_karpenter_was_first(stage: Stage) -> None:
+    instance = stage.scene()
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    stage.cluster.stand_in.store.patch(NODES, "node-a", {"spec": {"taints": [taint]}})
+    stage.run(letter(instance))
+    assert stage.cluster.writes() == [f"PATCH {SCALE} 200"]
+    (message,) = stage.slack.messages
+    assert "Karpenter drains it" in json.dumps(message.blocks)
+
+
+def test_a_hundred_notices_read_the_nodes_once_and_are_told_once(stage: Stage) -> None:
+    instances = stage.instances(100)
+    for number, instance in enumerate(instances):
+        stage.cluster.node(f"node-{number}", instance)
+        stage.cluster.pod(f"chat-{number}", f"node-{number}", "chat-spot")
+    stage.cluster.deployment("chat-spot", 100, 100)
+    stage.cluster.deployment("chat-on-demand", 1, 1)
+    batch = [letter(one, message_id=one) for one in instances]
+    assert stage.run(*batch) == ()
+    paths = [request.path.partition("?")[0] for request in stage.cluster.requests()]
+    assert paths.count("/api/v1/nodes") == 1
+    assert paths.count("/apis/karpenter.sh/v1/nodeclaims") == 1
+    assert paths.count(SCALE) == 1
+    assert stage.replicas() == 101
+    assert len(stage.slack.messages) == 1
+    assert all(stage.incident(one).finished for one in instances)
+
+
+def test_what_is_not_ours_is_acknowledged(stage: Stage) -> None:
+    (foreign,) = stage.instances(1, cluster="somebody-elses")
+    body = letter(foreign).body.replace("Spot Instance Interruption Warning", "Something Else")
+    unknown = Letter(message_id="m-3", receipt="r", body=body)
+    assert stage.run(letter(foreign), letter("i-00000000000000000"), unknown) == ()
+    assert stage.cluster.requests() == ()
+    assert stage.slack.messages == ()
+    assert stage.counts == {"ForeignInstances": 2, "UnknownEvents": 1}
+
+
+def test_rubbish_goes_to_the_dead_letters_and_holds_nothing_up(stage: Stage) -> None:
+    instance = stage.scene()
+    rubbish = Letter(message_id="m-0", receipt="r", body="rubbish")
+    assert stage.run(rubbish, letter(instance)) == ()
+    (dead,) = stage.sqs.receive_message(QueueUrl=stage.dead)["Messages"]
+    assert dead["Body"] == "rubbish"
+    assert stage.incident(instance).finished
+    assert stage.counts["MalformedEvents"] == 1
+
+
+def test_an_instance_without_a_node_is_told(stage: Stage) -> None:
+    (instance,) = stage.instances(1)
+    assert stage.run(letter(instance)) == ()
+    assert "no node of the cluster runs on this instance" in json.dumps(
+        stage.slack.messages[0].blocks
+    )
+
+
+# Failures
+
+
+def test_a_cluster_out_of_reach_is_tried_again_and_told_from_the_second_time(
+    stage: Stage,
+) -> None:
+    instance = stage.scene()
+    working = stage.connect
+
+    def broken(_name: str) -> Kube:
+        raise PassingError("cluster gpu-prod: no route to host")
+
+    stage.connect = broken
+    assert stage.run(letter(instance)) == ("m-1",)
+    assert stage.texts() == []
+    assert stage.run(letter(instance, receives=2)) == ("m-1",)
+    assert stage.run(letter(instance, receives=3)) == ("m-1",)
+    (message,) = stage.slack.messages
+    assert "no route to host" in json.dumps(message.blocks)
+    stage.connect = working
+    assert stage.run(letter(instance, receives=4)) == ()
+    assert stage.replicas() == 3
+    assert stage.incident(instance).finished
+    assert len(stage.slack.messages) == 2
+
+
+def test_a_cluster_that_refuses_us_is_told_and_not_repeated(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.connect = lambda _name: stage.cluster.kube("stranger")
+    assert stage.run(letter(instance)) == ()
+    (message,) = stage.slack.messages
+    assert "shiftwright-rbac.yaml" in json.dumps(message.blocks)
+    assert stage.incident(instance).finished
+
+
+def test_a_surge_that_is_overtaken_is_decided_anew_at_once(stage: Stage) -> None:
+    instance = stage.scene()
+    real = stage.cluster.kube()
+
+    class Overtaken:
+        """The cluster, where somebody writes to the Deployment between reading and surge."""
+
+        times = 1
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def scale(self, namespace: str, deployment: str, replicas: int, version: str) -> None:
+            if self.times:
+                self.times -= 1
+                stage.cluster.stand_in.store.patch(
+                    DEPLOYMENTS, deployment, {"metadata": {"labels": {"a": "b"}}}, namespace
+                )
+            real.scale(namespace, deployment, replicas, version)
+
+    overtaken: Any = Overtaken()
+    stage.connect = lambda _name: overtaken
+    assert stage.run(letter(instance)) == ()
+    scales = [one for one in stage.cluster.writes() if "/scale" in one]
+    assert scales == [f"PATCH {SCALE} 409", f"PATCH {SCALE} 200"]
+    first_eviction = next(
+        number for number, one in enumerate(stage.cluster.writes()) if "eviction" in one
+    )
+    assert first_eviction > stage.cluster.writes().index(f"PATCH {SCALE} 200")
+    assert stage.incident(instance).finished
+    assert len(stage.slack.messages) == 1
+
+
+def test_without_time_nothing_is_begun_and_nothing_is_lost(stage: Stage) -> None:
+    instance = stage.scene()
+    assert stage.the_pass().run([letter(instance)], stage.now) == ("m-1",)
+    assert stage.cluster.writes() == []
+    assert stage.run(letter(instance, receives=2)) == ()
+    assert stage.replicas() == 3
+    assert stage.incident(instance).finished
+
+
+def test_slack_out_of_order_does_not_hold_up_the_drain(stage: Stage) -> None:
+    instance = stage.scene()
+    port = urllib.parse.urlsplit(stage.slack.url).port or 0
+    the_pass = stage.the_pass()
+    stage.slack.stop()
+    until = stage.now + dt.timedelta(seconds=40)
+    assert the_pass.run([letter(instance)], until) == ("m-1",)
+    assert stage.replicas() == 3
+    assert stage.incident(instance).told is Told.NOTHING
+    stage.slack.start(port)
+    before = len(stage.cluster.requests())
+    assert stage.run(letter(instance, receives=2)) == ()
+    assert len(stage.cluster.requests()) == before
+    (message,) = stage.slack.messages
+    assert "chat on-demand 1 → 3" in message.text
+
+
+def test_a_token_that_slack_refuses_is_not_tried_for_ever(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.slack_token = "xoxb-wrong"
+    assert stage.run(letter(instance)) == ()
+    assert stage.replicas() == 3
+    assert stage.incident(instance).finished
+
+
+def test_without_the_ledger_we_still_act(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.dynamodb.delete_table(TableName="ledger")
+    assert stage.run(letter(instance)) == ("m-1",)
+    assert stage.replicas() == 3
+
+
+def test_another_function_is_telling(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.run(letter(instance))
+    ledger = Ledger(stage.dynamodb, "ledger")
+    claimed = msgspec.structs.replace(
+        stage.incident(instance),
+        told=Told.NOTHING,
+        claimed_until=stage.now + dt.timedelta(seconds=30),
+    )
+    ledger.write(claimed)
+    assert stage.run(letter(instance, receives=2)) == ("m-1",)
+    assert len(stage.slack.messages) == 1
+    stage.now += dt.timedelta(seconds=31)
+    assert stage.run(letter(instance, receives=3)) == ()
+    assert len(stage.slack.messages) == 2
+
+
+def test_queues_out_of_reach_put_everything_back(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.cluster.budget("chat", "chat-spot", allowed=0)
+    stage.sqs.delete_queue(QueueUrl=stage.url)
+    stage.sqs.delete_queue(QueueUrl=stage.dead)
+    rubbish = Letter(message_id="m-0", receipt="r", body="rubbish")
+    assert stage.run(rubbish, letter(instance)) == ("m-0", "m-1")
+
+
+def test_ec2_that_refuses_us_leaves_the_notices_in_the_dead_letters(stage: Stage) -> None:
+    instance = stage.scene()
+
+    class Refusing:
+        def instances(self, _ids: object) -> dict[str, Any]:
+            raise PermanentError("UnauthorizedOperation")
+
+    the_pass = stage.the_pass()
+    refusing: Any = Refusing()
+    object.__setattr__(the_pass.intake, "ec2", refusing)
+    assert the_pass.run([letter(instance)], stage.now + dt.timedelta(seconds=40)) == ()
+    (dead,) = stage.sqs.receive_message(QueueUrl=stage.dead)["Messages"]
+    assert dead["Body"] == letter(instance).body
+
+
+def test_a_later_interruption_of_the_same_instance_is_another_incident(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.run(letter(instance))
+    stage.now += dt.timedelta(hours=5)
+    later = (NOTICED + dt.timedelta(hours=5)).isoformat()
+    assert stage.run(letter(instance, time=later)) == ()
+    assert len(stage.slack.messages) == 2
