@@ -119,7 +119,7 @@ def build(settings: Settings) -> Runtime:
         settings=policy.interruptions,
         connect=Clusters(Eks(client("eks"), client("sts"), utc_now)).connect,
         intake=intake,
-        teller=Teller(ledger, slack, utc_now, logger),
+        teller=Teller(ledger=ledger, slack=slack, clock=utc_now, logger=logger, count=count),
         inbox=inbox,
         clock=utc_now,
         logger=logger,

@@ -1,5 +1,6 @@
 """Records incidents in the ledger and tells people, each thing once."""
 
+import dataclasses
 import datetime as dt
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -14,16 +15,15 @@ from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.incident import CLAIM, Incident, Told, to_tell
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Teller:
     """Writes first, so that of two functions at once only one posts."""
 
-    def __init__(
-        self, ledger: Ledger, slack: Slack, clock: Callable[[], dt.datetime], logger: Logger
-    ) -> None:
-        self._ledger = ledger
-        self._slack = slack
-        self._clock = clock
-        self._logger = logger
+    ledger: Ledger
+    slack: Slack
+    clock: Callable[[], dt.datetime]
+    logger: Logger
+    count: Callable[[str], None]
 
     def record(self, incidents: Iterable[Incident]) -> tuple[Incident, ...]:
         """Store incidents of one cluster, and post what is due: one message a thread.
@@ -32,7 +32,7 @@ class Teller:
         not be posted is not marked as told: the notices of both must be tried again. What
         Slack refuses for good is logged, and not repeated.
         """
-        now = self._clock()
+        now = self.clock()
         silent: list[Incident] = []
         claimed: list[Incident] = []
         for incident in incidents:
@@ -51,22 +51,23 @@ class Teller:
 
     def _write(self, incident: Incident) -> Incident | None:
         try:
-            return self._ledger.write(incident)
+            return self.ledger.write(incident)
         except PassingError as error:
-            self._logger.warning("not recorded: %s", error, instance=incident.instance_id)
+            self.logger.warning("not recorded: %s", error, instance=incident.instance_id)
             return None
 
     def _post(self, incidents: tuple[Incident, ...]) -> list[Incident]:
-        now = self._clock()
+        now = self.clock()
         thread = incidents[0].thread
         message = (messages.closing if thread else messages.opening)(incidents, now)
         try:
-            posted = self._slack.post(message, thread)
+            posted = self.slack.post(message, thread)
         except PassingError as error:
-            self._logger.warning("not told yet: %s", error)
+            self.logger.warning("not told yet: %s", error)
             return self._release(incidents)
         except PermanentError as error:
-            self._logger.error("not told: %s", error, text=message.text)
+            self.logger.error("not told: %s", error, text=message.text)
+            self.count("Untold")
             posted = ""
         return self._release(_told(incident, thread or posted) for incident in incidents)
 

@@ -92,7 +92,9 @@ class Stage:
             settings=Interruptions(mode=mode),
             connect=self.connect,
             intake=intake,
-            teller=Teller(ledger, slack, self.clock, logger),
+            teller=Teller(
+                ledger=ledger, slack=slack, clock=self.clock, logger=logger, count=self._count
+            ),
             inbox=inbox,
             clock=self.clock,
             logger=logger,
@@ -428,6 +430,7 @@ def test_a_token_that_slack_refuses_is_not_tried_for_ever(stage: Stage) -> None:
     assert stage.run(letter(instance)) == ()
     assert stage.replicas() == 3
     assert stage.incident(instance).finished
+    assert stage.counts["Untold"] == 1
 
 
 def test_without_the_ledger_we_still_act(stage: Stage) -> None:
