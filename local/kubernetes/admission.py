@@ -69,13 +69,13 @@ def _node_causes(spec: Object) -> Iterator[Object]:
             yield _cause("FieldValueNotSupported", f"{at}.effect", message)
 
 
-def _pod_causes(spec: Object) -> Iterator[Object]:
+def _pod_causes(spec: Object, at: str = "spec") -> Iterator[Object]:
     if not spec.get("containers"):
-        yield _required("spec.containers")
+        yield _required(f"{at}.containers")
     for index, container in enumerate(spec.get("containers") or ()):
         for key in ("name", "image"):
             if not container.get(key):
-                yield _required(f"spec.containers[{index}].{key}")
+                yield _required(f"{at}.containers[{index}].{key}")
 
 
 def _replica_causes(spec: Object) -> Iterator[Object]:
@@ -83,12 +83,14 @@ def _replica_causes(spec: Object) -> Iterator[Object]:
         rule = "must be greater than or equal to 0"
         yield _wrong("spec.replicas", spec["replicas"], rule)
     selector = (spec.get("selector") or {}).get("matchLabels")
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
     if not selector:
         yield _required("spec.selector")
     elif not selector.items() <= labels.items():
         rule = "`selector` does not match template `labels`"
         yield _wrong("spec.template.metadata.labels", labels, rule)
+    yield from _pod_causes(template.get("spec") or {}, "spec.template.spec")
 
 
 def _budget_causes(spec: Object) -> Iterator[Object]:
@@ -97,9 +99,10 @@ def _budget_causes(spec: Object) -> Iterator[Object]:
         yield _wrong("spec", "object", rule)
     for key in ("minAvailable", "maxUnavailable"):
         value = spec.get(key, 0)
-        if isinstance(value, int) and value < 0:
-            yield _wrong(f"spec.{key}", value, "must be greater than or equal to 0")
-        if isinstance(value, str) and not re.fullmatch(r"[0-9]{1,3}%", value):
+        number = isinstance(value, int) and not isinstance(value, bool)
+        if number and not 0 <= value < 2**31:
+            yield _wrong(f"spec.{key}", value, "must be an int32 and at least 0")
+        if not number and not re.fullmatch(r"[0-9]{1,3}%", str(value)):
             yield _wrong(f"spec.{key}", f'"{value}"', "must be a percentage such as 5%")
 
 

@@ -13,7 +13,7 @@ from local.kubernetes.options import (
     parse_query,
 )
 from local.kubernetes.patches import MERGE_PATCH
-from local.kubernetes.resources import NODES, PODS, Object, Resource, find_resource
+from local.kubernetes.resources import NAMESPACES, NODES, PODS, Object, Resource, find_resource
 from local.kubernetes.routes import Route, parse_path, verb_of
 from local.kubernetes.scale import get_scale, patch_scale
 from local.kubernetes.status import (
@@ -25,7 +25,8 @@ from local.kubernetes.status import (
     unknown_path,
     unsupported_media_type,
 )
-from local.kubernetes.store import Part, Store
+from local.kubernetes.store import Store
+from local.kubernetes.updates import Part
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +88,9 @@ class Api:
             return self._document(call.method, path)
         resource = _resource_of(route)
         endpoint = self._endpoints.get((verb, route.subresource))
-        if endpoint is None or (verb == "create" and not route.subresource and route.name):
+        named = verb == "create" and bool(route.name) and not route.subresource
+        # Namespaces stay: taking one away is a controller's work, and nothing here needs it.
+        if endpoint is None or named or (verb == "delete" and resource == NAMESPACES):
             raise method_not_allowed()
         subject = _Subject(resource, route.namespace, route.name, parse_query(query), call)
         return endpoint(subject)
@@ -125,16 +128,8 @@ class Api:
         if (body.get("apiVersion"), body.get("kind")) != (resource.api_version, resource.kind):
             expected = f"{resource.api_version} {resource.kind}"
             raise bad_request(f"the object provided is unrecognized (must be {expected})")
-        metadata = body.get("metadata") or {}
-        if not isinstance(metadata, dict):
-            raise bad_request("cannot decode the object: metadata must be an object")
-        if resource.namespaced:
-            if not subject.namespace:
-                raise method_not_allowed()
-            if metadata.get("namespace") not in (None, "", subject.namespace):
-                message = "the namespace of the object does not match the namespace of the request"
-                raise bad_request(message)
-            metadata = metadata | {"namespace": subject.namespace}
+        metadata = _new_metadata(subject, body.get("metadata") or {})
+        # Of the kinds here, only a node brings its status along: the kubelet registers with it.
         kept = {key: value for key, value in body.items() if key != "status" or resource == NODES}
         return Reply(201, self._store.create({**kept, "metadata": metadata}))
 
@@ -204,6 +199,21 @@ def _resource_of(route: Route) -> Resource:
     if route.subresource and route.subresource not in resource.subresources:
         raise unknown_path()
     return resource
+
+
+def _new_metadata(subject: _Subject, metadata: object) -> Object:
+    if not isinstance(metadata, dict):
+        raise bad_request("cannot decode the object: metadata must be an object")
+    deletion = ("deletionTimestamp", "deletionGracePeriodSeconds")
+    kept = {key: value for key, value in metadata.items() if key not in deletion}
+    if not subject.resource.namespaced:
+        return kept
+    if not subject.namespace:
+        raise method_not_allowed()
+    if kept.get("namespace") not in (None, "", subject.namespace):
+        message = "the namespace of the object does not match the namespace of the request"
+        raise bad_request(message)
+    return kept | {"namespace": subject.namespace}
 
 
 def _item(resource: Resource, body: Object) -> Object:

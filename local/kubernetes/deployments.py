@@ -11,10 +11,12 @@ from local.kubernetes.facts import (
     path_of,
 )
 from local.kubernetes.happenings import Say
-from local.kubernetes.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Object
+from local.kubernetes.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Object, moment_of
 from local.kubernetes.store import Store
 
 _HASH_LABEL = "pod-template-hash"
+# As the ReplicaSet controller: so many new pods in one round at most.
+_BURST = 500
 
 
 def reconcile_deployments(store: Store, say: Say) -> None:
@@ -34,7 +36,7 @@ def collect_orphans(store: Store) -> None:
         alive = {owner["metadata"]["uid"] for owner in store.list(owners)}
         for body in store.list(resource):
             owner, metadata = owner_of(body), body["metadata"]
-            if owner.get("kind") == owners.kind and owner["uid"] not in alive:
+            if owner.get("kind") == owners.kind and owner.get("uid") not in alive:
                 store.delete(resource, metadata["name"], metadata["namespace"])
 
 
@@ -90,16 +92,16 @@ def _new_replica_set(deployment: Object) -> Object:
 def _reconcile_pods(store: Store, replica_set: Object) -> None:
     pods = [pod for pod in _pods_of(store, replica_set) if is_active(pod)]
     missing = replica_set["spec"]["replicas"] - len(pods)
-    for _ in range(missing):
+    for _ in range(min(missing, _BURST)):
         store.create(_new_pod(replica_set))
     for pod in sorted(pods, key=_worth)[: max(0, -missing)]:
         store.delete(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
-def _worth(pod: Object) -> tuple[bool, bool, int]:
+def _worth(pod: Object) -> tuple[bool, bool, float]:
     """The order in which a scale-down takes pods: without a node, not ready, newest first."""
-    number = int(pod["metadata"]["uid"].replace("-", ""), 16)
-    return bool(pod["spec"].get("nodeName")), is_ready(pod), -number
+    created = moment_of(pod["metadata"]["creationTimestamp"])
+    return bool(pod["spec"].get("nodeName")), is_ready(pod), -created.timestamp()
 
 
 def _new_pod(replica_set: Object) -> Object:

@@ -1,5 +1,6 @@
 """The eviction of a pod, within its disruption budgets."""
 
+from local.kubernetes.facts import is_ready
 from local.kubernetes.options import DeleteOptions, delete_options
 from local.kubernetes.resources import BUDGETS, PODS, Object, rfc3339
 from local.kubernetes.selectors import selector_test
@@ -54,9 +55,7 @@ def _guard(store: Store, pod: Object) -> Object | None:
 def _is_spare(budget: Object, pod: Object) -> bool:
     """Whether the pod is not ready and the budget is met without it."""
     status = budget.get("status") or {}
-    conditions = pod["status"].get("conditions") or ()
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-    if ready:
+    if is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

@@ -19,7 +19,7 @@ def path_of(body: Object) -> str:
 def is_ready(body: Object) -> bool:
     """Whether a node or a pod has the condition Ready."""
     conditions = (body.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def is_terminating(body: Object) -> bool:
@@ -82,6 +82,6 @@ def _tolerated(taint: Mapping[str, str], toleration: Mapping[str, str]) -> bool:
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
+        return toleration.get("key") in (None, "", taint.get("key"))
     key, value = toleration.get("key"), toleration.get("value") or ""
-    return key == taint["key"] and value == (taint.get("value") or "")
+    return key == taint.get("key") and value == (taint.get("value") or "")

@@ -38,7 +38,7 @@ def offers(pool: Object, turn: int) -> Iterator[Room]:
     template = pool["spec"].get("template") or {}
     spec = template.get("spec") or {}
     allowed = {
-        each["key"]: each.get("values") or []
+        each.get("key"): each.get("values") or []
         for each in spec.get("requirements") or ()
         if each.get("operator") == "In"
     }

@@ -74,7 +74,7 @@ def selector_test(selector: Object | None) -> Requirement:
 
 
 def _expression(expression: Object) -> Requirement:
-    key, operator = expression["key"], expression["operator"]
+    key, operator = expression.get("key", ""), expression.get("operator")
     if operator in ("Exists", "DoesNotExist"):
         return _exists(key, wanted=operator == "Exists")
     return _among(key, frozenset(expression.get("values") or ()), wanted=operator == "In")

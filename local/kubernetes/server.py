@@ -144,7 +144,10 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         thread = threading.Thread(
-            target=self.process_request_thread, args=(request, client_address), daemon=True
+            target=self.process_request_thread,
+            args=(request, client_address),
+            name="kubernetes-stand-in connection",
+            daemon=True,
         )
         with self._open_lock:
             self._open[request] = thread
@@ -222,9 +225,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             raise bad_request(f"Content-Length {length!r} is not a number")
         # No need to make a number of a thousand digits to know that it is too much.
-        if len(length) > 10 or int(length) > _BODY_LIMIT_BYTES:
+        size = int(length[:10])
+        if size > _BODY_LIMIT_BYTES:
+            # A client that is cut off while it writes never sees the answer.
+            if size <= 2 * _BODY_LIMIT_BYTES:
+                self.rfile.read(size)
             raise too_large(_BODY_LIMIT_BYTES)
-        return self.rfile.read(int(length))
+        return self.rfile.read(size)
 
     def _send(self, reply: Reply, retry_after_seconds: int) -> None:
         text = isinstance(reply.body, str)

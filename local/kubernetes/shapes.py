@@ -1,5 +1,6 @@
-"""The types of the fields that are read somewhere, so that a wrong one is a 400 and no crash."""
+"""The types of the fields that are read somewhere, so that a wrong one is no crash."""
 
+import datetime as dt
 from typing import Any
 
 from local.kubernetes.resources import (
@@ -12,8 +13,13 @@ from local.kubernetes.resources import (
     REPLICA_SETS,
     Object,
     Resource,
+    moment_of,
 )
-from local.kubernetes.status import bad_request
+
+
+class ShapeError(ValueError):
+    """A field of a type that its kind does not have."""
+
 
 # A shape is a type, [shape] for a list, {key: shape} for an object, {str: type} for a map.
 _STRINGS = {str: str}
@@ -28,7 +34,7 @@ _METADATA = {
     "finalizers": [str],
     "ownerReferences": [{"kind": str, "name": str, "uid": str, "controller": bool}],
 }
-_CONDITIONS = [{"type": str, "status": str, "lastTransitionTime": str}]
+_CONDITIONS = [{"type": str, "status": str, "lastTransitionTime": dt.datetime}]
 _SELECTOR = {
     "matchLabels": _STRINGS,
     "matchExpressions": [{"key": str, "operator": str, "values": [str]}],
@@ -60,7 +66,7 @@ _SPECS: dict[Resource, Any] = {
 }
 _STATUSES: dict[Resource, Any] = {
     NODES: {"conditions": _CONDITIONS, "allocatable": {str: object}},
-    PODS: {"phase": str, "startTime": str, "conditions": _CONDITIONS},
+    PODS: {"phase": str, "startTime": dt.datetime, "conditions": _CONDITIONS},
     BUDGETS: {
         "observedGeneration": int,
         "disruptionsAllowed": int,
@@ -73,7 +79,7 @@ _STATUSES: dict[Resource, Any] = {
 
 
 def check_shape(resource: Resource, body: Object) -> None:
-    """400 for an object that could not be decoded into its kind."""
+    """ShapeError for an object that could not be decoded into its kind."""
     shape = {
         "metadata": _METADATA,
         "spec": _SPECS.get(resource, {}),
@@ -98,8 +104,21 @@ def _check(value: Any, shape: Any, path: str) -> None:
 
 def _expect(value: Any, kind: type, path: str) -> Any:
     # A bool is an int to Python, but not in JSON; nothing in a list may be null.
-    wrong = isinstance(value, bool) and kind is int
+    wrong = kind is int and (isinstance(value, bool) or not _is_int32(value))
+    if kind is dt.datetime:
+        wrong, kind = not _is_time(value), str
     if wrong or value is None or not isinstance(value, kind):
         found = type(value).__name__
-        raise bad_request(f"cannot decode the object: {path} is of type {found}")
+        raise ShapeError(f"cannot decode the object: {path} cannot be this {found}")
     return value
+
+
+def _is_int32(value: object) -> bool:
+    return isinstance(value, int) and -(2**31) <= value < 2**31
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return moment_of(str(value)).tzinfo is not None
+    except ValueError:
+        return False

@@ -4,7 +4,6 @@ import datetime as dt
 import itertools
 import threading
 import uuid
-from typing import Literal, TypeAlias
 
 from local.kubernetes.admission import validate, with_defaults
 from local.kubernetes.options import ListOptions
@@ -17,18 +16,24 @@ from local.kubernetes.resources import (
     Clock,
     Object,
     Resource,
+    moment_of,
     resource_of,
     rfc3339,
 )
 from local.kubernetes.selectors import field_test, label_test
-from local.kubernetes.shapes import check_shape
-from local.kubernetes.status import already_exists, bad_request, conflict, modified, not_found
+from local.kubernetes.shapes import ShapeError, check_shape
+from local.kubernetes.status import already_exists, bad_request, conflict, invalid, not_found
+from local.kubernetes.updates import (
+    Part,
+    cause_of,
+    check_identity,
+    is_released,
+    keep_rest,
+    with_server_set,
+)
 
-# Which part of an object a patch may change: the status has an endpoint of its own.
-Part: TypeAlias = Literal["all", "main", "status"]
 # Makes uids that are the same in every run.
 _UIDS = uuid.UUID("6f1c8a52-7f0e-4d5c-9a43-2f6f0d7f2b11")
-_SERVER_SET = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "namespace")
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -52,7 +57,10 @@ class Store:
     def create(self, body: Object) -> Object:
         """Store a new object; its apiVersion and kind say which resource it is."""
         resource = resource_of(body)
-        check_shape(resource, body)
+        try:
+            check_shape(resource, body)
+        except ShapeError as error:
+            raise bad_request(str(error)) from error
         # A null is a field that is not there.
         stored = with_defaults(resource, merge_patch({}, body))
         metadata = stored["metadata"]
@@ -119,17 +127,19 @@ class Store:
         """Apply a merge patch; a metadata.resourceVersion in it must be the current one."""
         with self.lock:
             current = self.get(resource, name, namespace)
-            _check_identity(resource, current, patch)
-            changed = _keep_rest(merge_patch(current, patch), current, part)
-            check_shape(resource, changed)
-            changed = with_defaults(resource, changed)
-            _keep_server_set(changed["metadata"], current["metadata"])
+            check_identity(resource, current, patch)
+            changed = keep_rest(merge_patch(current, patch), current, part)
+            try:
+                check_shape(resource, changed)
+            except ShapeError as error:
+                raise invalid(resource, name, [cause_of("patch", str(error))]) from error
+            changed = with_server_set(with_defaults(resource, changed), current)
             validate(resource, changed)
             if changed == current:
                 return current
             if resource.counts_generations and changed["spec"] != current["spec"]:
                 changed["metadata"]["generation"] += 1
-            if _is_released(current, changed):
+            if is_released(current, changed):
                 return self.remove(resource, name, namespace)
             return self._put(resource, (namespace, name), changed)
 
@@ -154,11 +164,11 @@ class Store:
                 return self.remove(resource, name, namespace)
             began = self.clock()
             if "deletionTimestamp" in metadata:
-                left = metadata["deletionGracePeriodSeconds"]
+                # Grace that has begun can only be shortened.
+                left = metadata.get("deletionGracePeriodSeconds", 0)
                 if grace_seconds is None or grace >= left:
                     return current
-                began = dt.datetime.fromisoformat(metadata["deletionTimestamp"])
-                began -= dt.timedelta(seconds=left)
+                began = moment_of(metadata["deletionTimestamp"]) - dt.timedelta(seconds=left)
             marks = {
                 "deletionTimestamp": rfc3339(began + dt.timedelta(seconds=grace)),
                 "deletionGracePeriodSeconds": grace,
@@ -208,46 +218,6 @@ class Store:
         if (home := self.find(NAMESPACES, namespace)) is None:
             raise not_found(NAMESPACES, namespace)
         return str(home["metadata"]["name"])
-
-
-def _check_identity(resource: Resource, current: Object, patch: Object) -> None:
-    """A patch may say which version and which object it means."""
-    metadata, wanted = current["metadata"], patch.get("metadata") or {}
-    if not isinstance(wanted, dict):
-        raise bad_request("cannot decode the object: metadata must be an object")
-    name = metadata["name"]
-    if (wanted.get("name") or name) != name:
-        message = f"the name of the object ({wanted['name']}) does not match the URL ({name})"
-        raise bad_request(message)
-    if (wanted.get("uid") or metadata["uid"]) != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {wanted['uid']}, "
-        raise conflict(resource, name, f"{why}UID in object meta: {metadata['uid']}")
-    version = metadata["resourceVersion"]
-    if (wanted.get("resourceVersion") or version) != version:
-        raise modified(resource, name)
-
-
-def _keep_rest(changed: Object, current: Object, part: Part) -> Object:
-    if part == "all":
-        return changed
-    if part == "status":
-        return {**current, "status": changed.get("status") or {}}
-    kept = {key: value for key, value in changed.items() if key != "status"}
-    return kept | ({"status": current["status"]} if "status" in current else {})
-
-
-def _keep_server_set(metadata: Object, current: Object) -> None:
-    for key in (*_SERVER_SET, "name", "resourceVersion"):
-        metadata.pop(key, None)
-        if key in current:
-            metadata[key] = current[key]
-
-
-def _is_released(current: Object, changed: Object) -> bool:
-    """Whether the last finalizer of an object in deletion has just gone."""
-    before, after = current["metadata"], changed["metadata"]
-    held = "deletionTimestamp" in before and bool(before.get("finalizers"))
-    return held and not after.get("finalizers") and not before["deletionGracePeriodSeconds"]
 
 
 def _grace_seconds(resource: Resource, body: Object, asked: int | None) -> int:
