@@ -35,7 +35,6 @@ TIMEOUT_SECONDS = (3.0, 10.0)
 
 _ZonedTime = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 _MERGE_PATCH = "application/merge-patch+json"
-_PROVIDER_PREFIX = "aws:///"
 _DISRUPTED_TAINT = "karpenter.sh/disrupted"
 _AUTO_MODE_LABEL = "eks.amazonaws.com/compute-type"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -167,9 +166,9 @@ class Kube:
         self._token = token
 
     def nodes(self) -> Iterator[Node]:
-        """All nodes that run on EC2 instances."""
+        """All nodes that a cloud provider has claimed."""
         for item in self._list("/api/v1/nodes", _Node):
-            if item.spec.provider_id.startswith(_PROVIDER_PREFIX):
+            if item.spec.provider_id:
                 yield _to_node(item)
 
     def pods(self, node: str) -> tuple[Pod, ...]:

@@ -33,7 +33,6 @@ def test_nodes(cluster: ClusterUnderTest) -> None:
         "disrupted", "i-2", taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     )
     cluster.node("auto", "i-3", labels={"eks.amazonaws.com/compute-type": "auto"})
-    cluster.create("v1", "Node", "elsewhere", spec={"providerID": "kwok://elsewhere"})
     cluster.create("v1", "Node", "joining", spec={})
     assert list(cluster.kube().nodes()) == [
         Node(name="auto", instance_id="i-3", drained_by="EKS Auto Mode"),
