@@ -1,4 +1,4 @@
-"""The clock of the scene: real time, until a run has nothing left to do but wait."""
+"""The clock of the scene: real time, but for setting the scene and for the wait at the end."""
 
 import datetime as dt
 import threading
@@ -13,7 +13,7 @@ def utc_now() -> dt.datetime:
 
 
 class SceneClock:
-    """Tells real time; `run_at` lets it run faster from that moment on."""
+    """Tells real time unless it is held at a moment, or runs faster from one on."""
 
     def __init__(self, real: Clock = utc_now) -> None:
         self._real = real
@@ -25,8 +25,19 @@ class SceneClock:
         with self._lock:
             return self._now()
 
+    def hold(self, at: dt.datetime) -> None:
+        """Stand still at a moment."""
+        with self._lock:
+            self._scene_start, self._real_start, self._speed = at, self._real(), 0.0
+
+    def release(self) -> None:
+        """Tell real time again."""
+        with self._lock:
+            self._scene_start = self._real_start = self._real()
+            self._speed = 1.0
+
     def run_at(self, speed: float) -> None:
-        """Let the clock run this many times as fast as real time."""
+        """From now on, run this many times as fast as real time."""
         with self._lock:
             self._scene_start, self._real_start = self._now(), self._real()
             self._speed = speed

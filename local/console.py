@@ -10,6 +10,8 @@ from typing import TextIO
 
 from local.recording import Step
 
+# A step that says nothing for so long is said to be alive.
+_SILENCE_SECONDS = 5
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "red": "31"}
 
 
@@ -57,11 +59,25 @@ class Console:
         """A step of the run; what it is given is called with each piece of progress."""
         self._at(name)
         began = self._clock()
+        done, spoken = threading.Event(), threading.Event()
 
         def progress(text: str) -> None:
+            spoken.set()
             self._at(self.paint(f"  {text}", "dim"))
 
-        yield progress
+        def reassure() -> None:
+            while not done.wait(_SILENCE_SECONDS):
+                if not spoken.is_set():
+                    self._at(self.paint("  still at work", "dim"))
+                spoken.clear()
+
+        thread = threading.Thread(target=reassure, daemon=True)
+        thread.start()
+        try:
+            yield progress
+        finally:
+            done.set()
+            thread.join()
         self._steps.append(Step(name, self._clock() - began))
 
     def table(self, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:

@@ -1,47 +1,38 @@
-"""What `cdk deploy` has made, found in the deployed stack and its function."""
+"""What `cdk deploy` has made: the parts that a rehearsal speaks to, as the function knows them."""
 
 from typing import Any
 
 import msgspec
 
-HANDLER = "lambdas.interruptions.handler"
+FUNCTION = "shiftwright-interruptions"
+# An operator's rehearsal comes from here: PutEvents refuses the sources of AWS itself.
+REPLAY_SOURCE = "shiftwright.replay"
 
 
 class Deployed(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a deployment that a rehearsal speaks to."""
+    """The function's environment."""
 
-    function: str
     ledger_table: str
     inbox_url: str
     dead_letter_url: str
     slack_secret: str
 
 
-def find(session: Any, stack: str) -> Deployed:
-    """Look the parts up; `session` is a boto3 session.
-
-    Raises:
-        LookupError: the stack has no such function.
-    """
-    lambdas = session.client("lambda")
-    for name in _functions(session, stack):
-        found = lambdas.get_function_configuration(FunctionName=name)
-        if found["Handler"] == HANDLER:
-            variables = found["Environment"]["Variables"]
-            return Deployed(
-                function=name,
-                ledger_table=variables["SHIFTWRIGHT_LEDGER_TABLE"],
-                inbox_url=variables["SHIFTWRIGHT_INBOX_URL"],
-                dead_letter_url=variables["SHIFTWRIGHT_DEAD_LETTER_URL"],
-                slack_secret=variables["SHIFTWRIGHT_SLACK_SECRET"],
-            )
-    raise LookupError(f"stack {stack} has no function with the handler {HANDLER}")
+def find(lambdas: Any) -> Deployed:
+    """Ask for the function's environment; `lambdas` is a boto3 client of Lambda."""
+    found = lambdas.get_function_configuration(FunctionName=FUNCTION)
+    variables = found["Environment"]["Variables"]
+    return Deployed(
+        ledger_table=variables["SHIFTWRIGHT_LEDGER_TABLE"],
+        inbox_url=variables["SHIFTWRIGHT_INBOX_URL"],
+        dead_letter_url=variables["SHIFTWRIGHT_DEAD_LETTER_URL"],
+        slack_secret=variables["SHIFTWRIGHT_SLACK_SECRET"],
+    )
 
 
-def _functions(session: Any, stack: str) -> list[str]:
-    resources = session.client("cloudformation").describe_stack_resources(StackName=stack)
-    return [
-        resource["PhysicalResourceId"]
-        for resource in resources["StackResources"]
-        if resource["ResourceType"] == "AWS::Lambda::Function"
-    ]
+def count_messages(sqs: Any, url: str) -> int:
+    """Messages in a queue: to be received, in flight, and delayed. `sqs` is a boto3 client."""
+    names = ("", "NotVisible", "Delayed")
+    wanted = [f"ApproximateNumberOfMessages{name}" for name in names]
+    answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
+    return sum(int(answer["Attributes"].get(name, 0)) for name in wanted)

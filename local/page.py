@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from local import mrkdwn, timeline
-from local.recording import Act, Event, Post, Recording, Row, Source, Step, ready_over_time
+from local.recording import Act, Event, Post, Recording, Row, Source, Step, fewest_ready
 
 _TEMPLATE = Path(__file__).with_name("page_template.html")
 _WHO = {
@@ -45,18 +45,6 @@ def render(recording: Recording) -> str:
     )
 
 
-def fewest_ready(recording: Recording) -> int:
-    """The fewest ready replicas of the workload from the notice on."""
-    points = ready_over_time(recording.tracks, recording.workload)
-    return min(
-        (spot + on_demand for at, spot, on_demand in points if at >= 0), default=_last(points)
-    )
-
-
-def _last(points: Sequence[tuple[float, int, int]]) -> int:
-    return points[-1][1] + points[-1][2] if points else 0
-
-
 def _failed(recording: Recording) -> int:
     return sum(not check.held for check in recording.checks)
 
@@ -72,12 +60,17 @@ def _pills(recording: Recording) -> str:
 
 
 def _headline(recording: Recording) -> str:
-    name = html.escape(recording.workload)
     if _failed(recording):
         return "The run did not end as it should."
+    name, fewest = (
+        html.escape(recording.workload),
+        fewest_ready(recording.tracks, recording.workload),
+    )
     if recording.mode == "observe":
-        return "A spot node is taken away. People were told; nothing was changed."
-    fewest = fewest_ready(recording)
+        return (
+            "A spot node is taken away. People were told, nothing was changed: "
+            f"{name} is down to {fewest} of {recording.replicas} replicas."
+        )
     return (
         f"A spot node is taken away. {name} keeps {fewest} of {recording.replicas} replicas ready."
     )
@@ -102,7 +95,8 @@ def _where(recording: Recording) -> str:
 
 def _figures(recording: Recording) -> str:
     surged = "none" if recording.surged_at is None else _seconds(recording.surged_at)
-    fewest = f"{fewest_ready(recording)} <small>of {recording.replicas}</small>"
+    ready = fewest_ready(recording.tracks, recording.workload)
+    fewest = f"{ready} <small>of {recording.replicas}</small>"
     figures = (
         (surged, "from the notice to the surge accepted by the API server"),
         (str(recording.evicted), "pods evicted within their disruption budgets"),

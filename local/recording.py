@@ -209,6 +209,17 @@ def ready_over_time(tracks: Iterable[Track], workload: str) -> tuple[tuple[float
     return tuple((at, *counts) for at, counts in points.items())
 
 
+def fewest_ready(tracks: Iterable[Track], workload: str) -> int:
+    """The fewest ready replicas of a workload from the notice on; 0 if it was never seen.
+
+    What stood at the notice counts too, whenever it had become ready.
+    """
+    points = ready_over_time(tracks, workload)
+    before = [spot + on_demand for at, spot, on_demand in points if at <= 0][-1:]
+    after = [spot + on_demand for at, spot, on_demand in points if at > 0]
+    return min([*before, *after], default=0)
+
+
 def _changes(pods: Iterable[Track], end: float) -> Iterator[tuple[float, int, int]]:
     for pod in pods:
         spot = int(pod.role is Role.SPOT)

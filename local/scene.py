@@ -1,57 +1,67 @@
 """A believable cluster: two GPU pools, three nodes, two workload pairs, budgets and bystanders."""
 
 import datetime as dt
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from local.kubernetes import Store
-from local.kubernetes.resources import Object, rfc3339
-from local.watch import CAPACITY_LABEL, HALF_LABEL, POOL_LABEL, TYPE_LABEL, WORKLOAD_LABEL
+from local.clock import SceneClock
+from local.kubernetes import Simulation, Store
+from local.kubernetes.facts import GPU
+from local.kubernetes.offers import CAPACITY_LABEL, POOL_LABEL, TYPE_LABEL, ZONE_LABEL
+from local.kubernetes.resources import Object
+from local.watch import HALF_LABEL, WORKLOAD_LABEL
 
 CLUSTER = "gpu-demo"
 REGION = "eu-west-1"
-NAMESPACE = "inference"
 CHANNEL = "gpu-ops"
 CHANNEL_ID = "C0GPUOPS001"
 SPOT_POOL = "gpu-spot"
 ON_DEMAND_POOL = "gpu-on-demand"
-# The workload that the story is about: its pair, its replicas, and its budget's floor.
-WORKLOAD = "chat"
-SPOT_DEPLOYMENT = "chat-spot"
-ON_DEMAND_DEPLOYMENT = "chat-on-demand"
-REPLICAS = 4
-ON_DEMAND_BASE = 1
-FLOOR = 3
-INSTANCE_TYPE = "g5.12xlarge"
-GPUS = 4
-_GPU = "nvidia.com/gpu"
-_CAPACITY = {SPOT_POOL: "spot", ON_DEMAND_POOL: "on-demand"}
+DAEMONS = ("nvidia-device-plugin",)
+_INSTANCE_TYPE = "g5.12xlarge"  # four GPUs
+_ZONES = ("eu-west-1a", "eu-west-1b")
+# The nodes and pods have been there for so long.
+_AGE = dt.timedelta(minutes=20)
 
 
-class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of the scene, before it has an instance."""
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload as the policy and the cluster know it."""
 
     name: str
-    pool: str
-    zone: str
+    namespace: str
+    replicas: int
+    base: int
+    floor: int  # what its disruption budget keeps ready
+
+    @property
+    def spot(self) -> str:
+        """The Deployment on spot nodes."""
+        return f"{self.name}-spot"
+
+    @property
+    def on_demand(self) -> str:
+        """The Deployment on on-demand nodes."""
+        return f"{self.name}-on-demand"
 
 
-NODES = (
-    NodePlan(name="ip-10-0-11-24.eu-west-1.compute.internal", pool=SPOT_POOL, zone="eu-west-1a"),
-    NodePlan(name="ip-10-0-23-187.eu-west-1.compute.internal", pool=SPOT_POOL, zone="eu-west-1b"),
-    NodePlan(
-        name="ip-10-0-12-66.eu-west-1.compute.internal", pool=ON_DEMAND_POOL, zone="eu-west-1a"
-    ),
-)
-INTERRUPTED, OTHER_SPOT, ON_DEMAND = (node.name for node in NODES)
+# The story is about the first; the second has nothing on the node that is taken away.
+CHAT = Pair(name="chat", namespace="inference", replicas=4, base=1, floor=3)
+EMBED = Pair(name="embed", namespace="inference", replicas=5, base=2, floor=4)
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom the notice is for."""
+
+    node: str
+    instance: str
 
 
 def policy(mode: str, slack_url: str) -> str:
     """The policy file of the scene."""
+    workloads = "".join(_policy_workload(pair) for pair in (CHAT, EMBED))
     return f"""\
-# The policy of the local run. See shiftwright.yaml for one of your own.
+# The policy of the local run; shiftwright.yaml is the one to begin your own with.
 slack:
   channel: "#{CHANNEL}"
   apiUrl: {slack_url}
@@ -65,128 +75,170 @@ clusters:
         spot: {SPOT_POOL}
         onDemand: {ON_DEMAND_POOL}
     workloads:
-      {WORKLOAD}:
-        namespace: {NAMESPACE}
+{workloads}"""
+
+
+def _policy_workload(pair: Pair) -> str:
+    return f"""\
+      {pair.name}:
+        namespace: {pair.namespace}
         pool: gpu
-        spot: {SPOT_DEPLOYMENT}
-        onDemand: {ON_DEMAND_DEPLOYMENT}
-        replicas: {REPLICAS}
-        onDemandBase: {ON_DEMAND_BASE}
-      embed:
-        namespace: {NAMESPACE}
-        pool: gpu
-        spot: embed-spot
-        onDemand: embed-on-demand
-        replicas: 5
-        onDemandBase: 2
+        spot: {pair.spot}
+        onDemand: {pair.on_demand}
+        replicas: {pair.replicas}
+        onDemandBase: {pair.base}
 """
-
-
-def run_instances(ec2: Any) -> dict[str, str]:
-    """Start the instances behind the nodes; node names to instance ids. `ec2` is a boto3 client."""
-    return {node.name: _run_instance(ec2, node) for node in NODES}
-
-
-def _run_instance(ec2: Any, node: NodePlan) -> str:
-    tags = {
-        "Name": node.name,
-        f"kubernetes.io/cluster/{CLUSTER}": "owned",
-        "eks:cluster-name": CLUSTER,
-        POOL_LABEL: node.pool,
-    }
-    answer = ec2.run_instances(
-        ImageId="ami-0123456789abcdef0",
-        InstanceType=INSTANCE_TYPE,
-        MinCount=1,
-        MaxCount=1,
-        Placement={"AvailabilityZone": node.zone},
-        TagSpecifications=[
-            {
-                "ResourceType": "instance",
-                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
-            }
-        ],
-    )
-    return str(answer["Instances"][0]["InstanceId"])
 
 
 def create_cluster(eks: Any) -> None:
     """Make the cluster known to EKS, so that DescribeCluster answers. `eks` is a boto3 client."""
-    eks.create_cluster(
-        name=CLUSTER,
-        roleArn="arn:aws:iam::000000000000:role/eks-cluster",
-        resourcesVpcConfig={"subnetIds": []},
+    role = "arn:aws:iam::000000000000:role/eks-cluster"
+    eks.create_cluster(name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": []})
+
+
+def run_instance(ec2: Any, pool: str) -> str:
+    """Start an instance with the tags that Karpenter gives its own. `ec2` is a boto3 client."""
+    tags = {
+        f"kubernetes.io/cluster/{CLUSTER}": "owned",
+        "eks:cluster-name": CLUSTER,
+        POOL_LABEL: pool,
+    }
+    pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+    answer = ec2.run_instances(
+        ImageId="ami-0123456789abcdef0",
+        InstanceType=_INSTANCE_TYPE,
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": pairs}],
+    )
+    return str(answer["Instances"][0]["InstanceId"])
+
+
+def has_instance(ec2: Any, instance: str) -> bool:
+    """Whether EC2 knows the instance; the simulation makes up those that it starts itself."""
+    answer = ec2.describe_instances(Filters=[{"Name": "instance-id", "Values": [instance]}])
+    return bool(answer["Reservations"])
+
+
+def fill(store: Store, simulation: Simulation, clock: SceneClock, ec2: Any) -> Scene:
+    """Set the scene as if it had stood for a while; the simulation must not run yet.
+
+    The order puts two replicas of chat and a pod of another team on one spot node, and the
+    rest elsewhere: the scheduler spreads a Deployment, and then takes the emptiest node.
+    """
+    began = clock() - _AGE
+    clock.hold(began)
+    for body in _surroundings():
+        store.create(body)
+    simulation.add_node(SPOT_POOL, instance_id=run_instance(ec2, SPOT_POOL))
+    simulation.add_node(ON_DEMAND_POOL, instance_id=run_instance(ec2, ON_DEMAND_POOL))
+    for body in (*_pair(EMBED), _deployment(CHAT, "on-demand")):
+        store.create(body)
+    simulation.step()
+    instance = run_instance(ec2, SPOT_POOL)
+    node = simulation.add_node(SPOT_POOL, instance_id=instance)
+    store.create(_bystander())
+    simulation.step()
+    for body in (_deployment(CHAT, "spot"), _budget(CHAT)):
+        store.create(body)
+    simulation.step()
+    clock.hold(began + _AGE / 2)
+    simulation.step()
+    clock.release()
+    return Scene(node=node["metadata"]["name"], instance=instance)
+
+
+def _surroundings() -> tuple[Object, ...]:
+    return (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CHAT.namespace}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}},
+        _node_pool(SPOT_POOL, "spot", 50),
+        _node_pool(ON_DEMAND_POOL, "on-demand", 10),
     )
 
 
-def fill(store: Store, instances: Mapping[str, str]) -> None:
-    """Put the scene's objects into the cluster; `instances` as run_instances gives them."""
-    for name in (NAMESPACE, "research"):
-        store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for pool, weight in ((SPOT_POOL, 50), (ON_DEMAND_POOL, 10)):
-        store.create(_node_pool(pool, weight))
-    for node in NODES:
-        store.create(_node(node, instances[node.name], store.clock()))
-        store.create(_daemon(node.name, store.clock()))
+def _pair(pair: Pair) -> tuple[Object, ...]:
+    return _deployment(pair, "spot"), _deployment(pair, "on-demand"), _budget(pair)
 
 
-def _node_pool(name: str, weight: int) -> Object:
-    requirements = {
-        CAPACITY_LABEL: [_CAPACITY[name]],
-        TYPE_LABEL: [INSTANCE_TYPE],
-        "topology.kubernetes.io/zone": ["eu-west-1a", "eu-west-1b"],
-    }
+def _node_pool(name: str, capacity: str, weight: int) -> Object:
+    allowed = {CAPACITY_LABEL: [capacity], TYPE_LABEL: [_INSTANCE_TYPE], ZONE_LABEL: list(_ZONES)}
+    requirements = [
+        {"key": key, "operator": "In", "values": values} for key, values in allowed.items()
+    ]
+    node_class = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
+    spec = {"taints": [_taint()], "requirements": requirements, "nodeClassRef": node_class}
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
         "metadata": {"name": name},
-        "spec": {
-            "weight": weight,
-            "template": {
-                "spec": {
-                    "taints": [_taint()],
-                    "requirements": [
-                        {"key": key, "operator": "In", "values": values}
-                        for key, values in requirements.items()
-                    ],
-                    "nodeClassRef": {
-                        "group": "karpenter.k8s.aws",
-                        "kind": "EC2NodeClass",
-                        "name": "gpu",
-                    },
-                }
-            },
-        },
+        "spec": {"weight": weight, "template": {"spec": spec}},
     }
 
 
 def _taint() -> Object:
-    return {"key": _GPU, "value": "true", "effect": "NoSchedule"}
+    return {"key": GPU, "value": "true", "effect": "NoSchedule"}
 
 
-def _node(node: NodePlan, instance: str, now: dt.datetime) -> Object:
-    resources = {"cpu": "48", "memory": "192Gi", "pods": "234", _GPU: str(GPUS)}
+def _deployment(pair: Pair, half: str) -> Object:
+    """One half of a pair; both stand behind the same Service by the label `app`."""
+    labels = {WORKLOAD_LABEL: pair.name, HALF_LABEL: half}
+    spot = half == "spot"
+    pool = SPOT_POOL if spot else ON_DEMAND_POOL
     return {
-        "apiVersion": "v1",
-        "kind": "Node",
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
         "metadata": {
-            "name": node.name,
-            "labels": {
-                "kubernetes.io/hostname": node.name,
-                "topology.kubernetes.io/zone": node.zone,
-                POOL_LABEL: node.pool,
-                CAPACITY_LABEL: _CAPACITY[node.pool],
-                TYPE_LABEL: INSTANCE_TYPE,
-            },
+            "name": pair.spot if spot else pair.on_demand,
+            "namespace": pair.namespace,
+            "labels": labels,
         },
-        "spec": {"providerID": f"aws:///{node.zone}/{instance}", "taints": [_taint()]},
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "conditions": [_ready(now)],
+        "spec": {
+            "replicas": pair.replicas - pair.base if spot else pair.base,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {**_pod_spec(pair.name), "nodeSelector": {POOL_LABEL: pool}},
+            },
         },
     }
 
 
-def _ready(now: dt.datetime) -> Object:
-    return {"type": "Ready", "status": "True", "lastTransitionTime": rfc3339(now)}
+def _budget(pair: Pair) -> Object:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": pair.name, "namespace": pair.namespace},
+        "spec": {
+            "minAvailable": pair.floor,
+            "selector": {"matchLabels": {WORKLOAD_LABEL: pair.name}},
+        },
+    }
+
+
+def _bystander() -> Object:
+    """A pod of another team's Job, that asked not to be disrupted."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "eval-nightly", "uid": "job-1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "eval-nightly-7k2fx",
+            "namespace": "research",
+            "labels": {"job-name": "eval-nightly"},
+            "annotations": {"karpenter.sh/do-not-disrupt": "true"},
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {**_pod_spec("eval"), "nodeSelector": {POOL_LABEL: SPOT_POOL}},
+    }
+
+
+def _pod_spec(name: str) -> Object:
+    image = f"registry.example.com/{name}:1"
+    return {
+        "containers": [
+            {"name": name, "image": image, "resources": {"limits": {GPU: "1"}}},
+        ],
+        "tolerations": [{"key": GPU, "operator": "Exists"}],
+        "terminationGracePeriodSeconds": 30,
+    }

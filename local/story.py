@@ -22,7 +22,7 @@ _WHO = {
 }
 _WORDS = {
     Status.DONE: "done",
-    Status.OBSERVED: "would do it; observe mode",
+    Status.OBSERVED: "would do it",
     Status.UNNEEDED: "not needed any more",
     Status.BLOCKED: "held back by a disruption budget",
     Status.RETRY: "to be tried again",
@@ -34,22 +34,24 @@ _NODE = re.compile(r"/api/v1/nodes/([^/?]+)")
 
 
 class Story:
-    """Collects events and prints each as it comes. Thread-safe.
+    """Collects events, and prints them in the order in which they happened. Thread-safe.
 
-    `zero` is the moment of the notice.
+    `zero` is the moment of the notice. What an action was comes to light only when the ledger
+    has it; so events wait in `flush` until nothing earlier can come any more.
     """
 
     def __init__(self, console: Console, zero: dt.datetime) -> None:
         self._console = console
         self._zero = zero
         self._lock = threading.Lock()
-        self._events: list[Event] = []
+        self._told: list[Event] = []
+        self._waiting: list[Event] = []
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened so far, in its order."""
+        """What was printed, in its order."""
         with self._lock:
-            return tuple(sorted(self._events, key=lambda event: event.at))
+            return tuple(self._told)
 
     def seconds(self, at: dt.datetime) -> float:
         """Seconds since the notice."""
@@ -59,10 +61,22 @@ class Story:
         """Something happened."""
         event = Event(at=self.seconds(at), source=source, text=text, reason=reason)
         with self._lock:
-            self._events.append(event)
-            self._console.line(f"{event.at:+7.1f} s  {_WHO[source]:<11}  {text}")
-            if reason:
-                self._console.line(" " * 24 + self._console.paint(reason, "dim"))
+            self._waiting.append(event)
+
+    def flush(self, until: dt.datetime) -> None:
+        """Print what happened up to a moment."""
+        end = self.seconds(until)
+        with self._lock:
+            due = sorted((one for one in self._waiting if one.at <= end), key=lambda one: one.at)
+            self._waiting = [one for one in self._waiting if one.at > end]
+            self._told += due
+        for event in due:
+            self._print(event)
+
+    def _print(self, event: Event) -> None:
+        self._console.line(f"{event.at:+7.1f} s  {_WHO[event.source]:<11}  {event.text}")
+        if event.reason:
+            self._console.line(" " * 24 + self._console.paint(event.reason, "dim"))
 
 
 class Bookkeeper(msgspec.Struct):
@@ -71,21 +85,27 @@ class Bookkeeper(msgspec.Struct):
     story: Story
     seen: dict[tuple[str, str], Status] = {}
 
-    def read(self, incident: Incident, requests: Iterable[Request]) -> None:
+    def read(self, incident: Incident, requests: Iterable[Request], now: dt.datetime) -> None:
         """Tell what is new in the incident."""
         for outcome in incident.outcomes:
-            key = (describe(outcome.action)[0], describe(outcome.action)[1])
+            key = describe(outcome.action)
             if self.seen.get(key) is outcome.status:
                 continue
             self.seen[key] = outcome.status
             at = accepted_at(outcome, requests)
-            what, subject = key
             self.story.tell(
-                at or incident.noticed_at,
+                at or now,
                 Source.SHIFTWRIGHT,
-                f"{what} {subject}: {_WORDS[outcome.status]}",
+                _sentence(outcome),
                 outcome.detail or outcome.action.reason,
             )
+
+
+def _sentence(outcome: Outcome) -> str:
+    text = " ".join(describe(outcome.action))
+    if outcome.status is Status.OBSERVED:
+        return f"would {text}"
+    return text if outcome.status is Status.DONE else f"{text}: {_WORDS[outcome.status]}"
 
 
 def acts(incident: Incident) -> Iterator[Act]:
@@ -105,8 +125,8 @@ def describe(action: Action) -> tuple[str, str]:
     """An action in two parts: what, and to which object."""
     match action:
         case Surge() as surge:
-            subject = f"{surge.namespace}/{surge.deployment}"
-            return f"surge {surge.before} → {surge.after}", subject
+            name = f"{surge.namespace}/{surge.deployment}"
+            return "surge", f"{name} {surge.before} → {surge.after}"
         case Cordon():
             return "cordon", action.node
         case Evict():

@@ -25,24 +25,24 @@ _LEGEND = (
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """Where a moment stands, in percent of the width.
 
-    When the clock was sped up, what comes after is squeezed into the last third.
+    When the clock was sped up, what comes after is squeezed into the last third; less if
+    little came before.
     """
 
     start: float
     end: float
     knee: float | None = None
 
-    _before_knee = 68.0
-
     def x(self, at: float) -> float:
         """The place of a moment; what lies outside is put on the edge."""
         at = min(max(at, self.start), self.end)
         if self.knee is None:
             return 100 * (at - self.start) / (self.end - self.start)
+        before = self.knee - self.start
+        share = min(68.0, 5 * before)
         if at <= self.knee:
-            return self._before_knee * (at - self.start) / (self.knee - self.start)
-        after = (at - self.knee) / (self.end - self.knee)
-        return self._before_knee + (100 - self._before_knee) * after
+            return share * (at - self.start) / before
+        return share + (100 - share) * (at - self.knee) / (self.end - self.knee)
 
     def ticks(self) -> tuple[int, ...]:
         """Round seconds to label, not too close to each other."""
@@ -119,6 +119,7 @@ def pools(recording: Recording, scale: Scale) -> str:
     parts: list[str] = []
     for pool in dict.fromkeys(node.spans[0].place for node in nodes):
         here = [node for node in nodes if node.spans[0].place == pool]
+        here.sort(key=lambda node: node.name != recording.node)
         count = f"{len(here)} node{'s' if len(here) > 1 else ''} seen"
         parts.append(_caption(pool, count))
         parts += [_lane(node, pods, recording, scale) for node in here]

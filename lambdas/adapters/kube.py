@@ -278,15 +278,11 @@ class Kube:
         causes = body.details.causes if body.details else ()
         if status == 429 and any(cause.reason == "DisruptionBudget" for cause in causes):
             return BudgetError(body.message)
-        if status == 404:
-            return NotFoundError(text)
-        if status == 409:
-            return ConflictError(text)
         if status == 500 and "more than one PodDisruptionBudget" in body.message:
             return PermanentError(f"{text} Leave the pod one budget.")
-        if status in {410, 429} or status >= 500:
-            return PassingError(text)
-        return PermanentError(f"{text}{_HINTS.get(status, '')}")
+        otherwise = PassingError if status >= 500 else PermanentError
+        kind, hint = _REFUSALS.get(status, (otherwise, ""))
+        return kind(text + hint)
 
     @contextlib.contextmanager
     def _readable(self, path: str) -> Iterator[None]:
@@ -297,9 +293,14 @@ class Kube:
             raise PassingError(text) from error
 
 
-_HINTS = {
-    401: " Does the cluster have an access entry for the function's role?",
-    403: " Is manifests/shiftwright-rbac.yaml applied to the cluster?",
+_REFUSALS: dict[int, tuple[type[Exception], str]] = {
+    # An access entry takes a moment until the API server knows it.
+    401: (PassingError, " Has the cluster an access entry for the function's role?"),
+    403: (PermanentError, " Is manifests/shiftwright-rbac.yaml applied?"),
+    404: (NotFoundError, ""),
+    409: (ConflictError, ""),
+    410: (PassingError, ""),
+    429: (PassingError, ""),
 }
 
 

@@ -56,8 +56,11 @@ def closing(incidents: Sequence[Incident], now: dt.datetime) -> Message:
 
 
 def _summary(incidents: Sequence[Incident]) -> str:
-    surges = [one.action for one in _surges(incidents) if isinstance(one.action, Surge)]
-    moved = [f"{surge.workload} on-demand {surge.before} → {surge.after}" for surge in surges]
+    moved = [
+        f"{surge.workload} on-demand {_MOVES[outcome.status]} {surge.before} → {surge.after}"
+        for outcome in _surges(incidents)
+        if isinstance(surge := outcome.action, Surge) and outcome.status in _MOVES
+    ]
     statuses = {status for incident in incidents for status in incident.has}
     if Status.FAILED in statuses:
         moved.append("something failed")
@@ -133,6 +136,7 @@ def _eviction_line(status: Status, outcomes: list[Outcome]) -> str:
     return f"{line} ({_name(detail)})" if detail else line
 
 
+_MOVES = {Status.DONE: "goes", Status.OBSERVED: "would go", Status.RETRY: "is to go"}
 _MARKS = {
     Status.DONE: (":white_check_mark:", ""),
     Status.OBSERVED: (":eye:", "would "),

@@ -203,7 +203,7 @@ def test_surge_then_cordon_then_evict_then_tell(stage: Stage) -> None:
     ]
     assert stage.replicas() == 3
     (message,) = stage.slack.messages
-    assert message.text == "Spot interruption in gpu-prod: 1 node; chat on-demand 1 → 3"
+    assert message.text == "Spot interruption in gpu-prod: 1 node; chat on-demand goes 1 → 3"
     incident = stage.incident(instance)
     assert incident.finished
     assert incident.thread == message.ts
@@ -258,7 +258,7 @@ def test_a_blocked_eviction_goes_on_until_the_budget_gives_way(stage: Stage) -> 
     opening, closing = stage.slack.messages
     assert "a disruption budget holds pods back" in opening.text
     assert closing.thread_ts == opening.ts
-    assert closing.text == "Finished with 1 node in gpu-prod; chat on-demand 1 → 3"
+    assert closing.text == "Finished with 1 node in gpu-prod; chat on-demand goes 1 → 3"
     assert stage.incident(instance).finished
     assert stage.waiting() == 1
 
@@ -421,7 +421,7 @@ def test_slack_out_of_order_does_not_hold_up_the_drain(stage: Stage) -> None:
     assert stage.run(letter(instance, receives=2)) == ()
     assert len(stage.cluster.requests()) == before
     (message,) = stage.slack.messages
-    assert "chat on-demand 1 → 3" in message.text
+    assert "chat on-demand goes 1 → 3" in message.text
 
 
 def test_a_token_that_slack_refuses_is_not_tried_for_ever(stage: Stage) -> None:

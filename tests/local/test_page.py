@@ -22,6 +22,7 @@ from local.recording import (
     State,
     Step,
     Track,
+    fewest_ready,
     ready_over_time,
 )
 from local.timeline import Scale
@@ -254,3 +255,17 @@ def test_ready_over_time() -> None:
         pod("d", Role.SPOT, "embed", Span(State.READY, "n", 0, 9)),
     )
     assert ready_over_time(tracks, "chat") == ((0, 2, 0), (5, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("spans", "fewest"),
+    [
+        ((), 0),
+        ((Span(State.READY, "n", -2, 9),), 1),
+        ((Span(State.STARTING, "n", -2, -1), Span(State.READY, "n", -1, 9)), 1),
+        ((Span(State.READY, "n", -2, 4), Span(State.TERMINATING, "n", 4, 9)), 0),
+    ],
+)
+def test_fewest_ready(spans: tuple[Span, ...], fewest: int) -> None:
+    pod = Track(kind="pod", name="a", role=Role.SPOT, workload="chat", instance="", spans=spans)
+    assert fewest_ready((pod,), "chat") == fewest

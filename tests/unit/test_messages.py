@@ -81,7 +81,7 @@ def test_the_opening_says_what_was_decided_what_became_of_it_and_why() -> None:
         NOW,
     )
     assert message.text == (
-        "Spot interruption in gpu-prod: 1 node; chat on-demand 1 → 3; "
+        "Spot interruption in gpu-prod: 1 node; chat on-demand goes 1 → 3; "
         "a disruption budget holds pods back"
     )
     assert shown(message).splitlines() == [
