@@ -34,6 +34,8 @@ PAGE_SIZE = 500
 TIMEOUT_SECONDS = (3.0, 10.0)
 
 _ZonedTime = Annotated[dt.datetime, msgspec.Meta(tz=True)]
+# As much of a server's own words as is kept.
+_WORDS = 500
 _MERGE_PATCH = "application/merge-patch+json"
 _DISRUPTED_TAINT = "karpenter.sh/disrupted"
 _AUTO_MODE_LABEL = "eks.amazonaws.com/compute-type"
@@ -271,13 +273,12 @@ class Kube:
         try:
             body = msgspec.json.decode(answer, type=_Status)
         except (msgspec.DecodeError, UnicodeError):
-            body = _Status(message=answer[:200].decode(errors="replace"))
-        text = (
-            f"cluster {self._cluster}: {method} {path.partition('?')[0]}: {status} {body.message}"
-        )
+            body = _Status(message=answer[:_WORDS].decode(errors="replace"))
+        words = body.message[:_WORDS]
+        text = f"cluster {self._cluster}: {method} {path.partition('?')[0]}: {status} {words}"
         causes = body.details.causes if body.details else ()
         if status == 429 and any(cause.reason == "DisruptionBudget" for cause in causes):
-            return BudgetError(body.message)
+            return BudgetError(words)
         if status == 500 and "more than one PodDisruptionBudget" in body.message:
             return PermanentError(f"{text} Leave the pod one budget.")
         otherwise = PassingError if status >= 500 else PermanentError
