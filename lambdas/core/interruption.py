@@ -108,7 +108,7 @@ def _drain(
         yield Leave(subject=node.name, nodes=(node.name,), reason=f"{node.drained_by} drains it")
         return
     left = max(0, round((interruption.taken_at - now).total_seconds()))
-    if not (node.unschedulable and node.interrupted_at):
+    if not (node.unschedulable and node.is_leaving(now)):
         yield Cordon(
             node=node.name,
             interrupted_at=interruption.taken_at.isoformat(),

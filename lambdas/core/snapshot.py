@@ -7,6 +7,10 @@ import msgspec
 # Put on a node whose spot interruption we have seen, with the time it is taken away (RFC 3339).
 INTERRUPTED_ANNOTATION = "shiftwright.dev/interrupted-at"
 
+# An instance that is still there so long after its time was stopped and came back, or the
+# notice was a rehearsal: the mark says nothing any more.
+_MARK_LASTS = dt.timedelta(minutes=10)
+
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A node, found by the EC2 instance in its spec.providerID."""
@@ -18,6 +22,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     interrupted_at: dt.datetime | None = None
     # Karpenter disrupts it (taint or NodeClaim being deleted), or EKS Auto Mode owns it.
     drained_by: str | None = None
+
+    def is_leaving(self, now: dt.datetime) -> bool:
+        """Whether an earlier notice for it still holds."""
+        return self.interrupted_at is not None and now < self.interrupted_at + _MARK_LASTS
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):

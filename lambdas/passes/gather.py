@@ -1,5 +1,6 @@
 """One reading of a cluster, in as few calls as the decision can do with."""
 
+import datetime as dt
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +14,9 @@ from lambdas.core.snapshot import Node, Pod, Snapshot
 PARALLEL_CALLS = 8
 
 
-def gather(kube: Kube, instance_ids: Collection[str], cluster: Cluster) -> Snapshot:
+def gather(
+    kube: Kube, instance_ids: Collection[str], cluster: Cluster, now: dt.datetime
+) -> Snapshot:
     """Read what is on the nodes of these instances, and the Deployments that it concerns.
 
     Nodes that carry an earlier notice are read with them: their pods are leaving as well.
@@ -21,7 +24,7 @@ def gather(kube: Kube, instance_ids: Collection[str], cluster: Cluster) -> Snaps
     node, and one of Deployments a namespace.
     """
     listed = [
-        node for node in kube.nodes() if node.instance_id in instance_ids or node.interrupted_at
+        node for node in kube.nodes() if node.instance_id in instance_ids or node.is_leaving(now)
     ]
     if not listed:
         return Snapshot()

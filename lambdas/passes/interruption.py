@@ -97,11 +97,12 @@ class InterruptionPass:
         """One reading of the cluster, one decision for all incidents, and its execution."""
         cluster = self.clusters[name]
         kube = self.connect(name)
-        snapshot = gather(kube, {one.instance_id for one in incidents}, cluster)
+        now = self.clock()
+        snapshot = gather(kube, {one.instance_id for one in incidents}, cluster, now)
         interruptions = tuple(
             Interruption(instance_id=one.instance_id, taken_at=one.taken_at) for one in incidents
         )
-        actions = decide(interruptions, snapshot, cluster, self.clock())
+        actions = decide(interruptions, snapshot, cluster, now)
         if self.settings.mode is Mode.OBSERVE:
             outcomes = observe(actions)
         else:

@@ -302,6 +302,22 @@ def test_a_hundred_notices_read_the_nodes_once_and_are_told_once(stage: Stage) -
     assert all(stage.incident(one).finished for one in instances)
 
 
+def test_an_earlier_notice_counts_while_its_node_is_going_and_no_longer(stage: Stage) -> None:
+    instance = stage.scene()
+    marks = {"shiftwright.dev/interrupted-at": (NOW + dt.timedelta(seconds=60)).isoformat()}
+    stage.cluster.stand_in.store.patch(NODES, "node-b", {"metadata": {"annotations": marks}})
+    stage.run(letter(instance))
+    assert stage.replicas() == 4
+    marks = {"shiftwright.dev/interrupted-at": (NOW - dt.timedelta(minutes=10)).isoformat()}
+    stage.cluster.stand_in.store.patch(NODES, "node-b", {"metadata": {"annotations": marks}})
+    before = len(stage.cluster.requests())
+    (second,) = stage.instances(1)
+    stage.run(letter(second))
+    read = [one.path for one in stage.cluster.requests()[before:] if "/pods?" in one.path]
+    assert len(read) == 1
+    assert "node-a" in read[0]
+
+
 def test_what_is_not_ours_is_acknowledged(stage: Stage) -> None:
     (foreign,) = stage.instances(1, cluster="somebody-elses")
     body = letter(foreign).body.replace("Spot Instance Interruption Warning", "Something Else")

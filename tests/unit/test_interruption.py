@@ -216,6 +216,17 @@ CASES: dict[str, tuple[tuple[Interruption, ...], Snapshot, tuple[Action, ...]]] 
         Snapshot(nodes=(msgspec.structs.replace(A, unschedulable=True),)),
         (cordon(),),
     ),
+    "a mark from an earlier life of the node is renewed": (
+        (interruption(),),
+        Snapshot(
+            nodes=(
+                msgspec.structs.replace(
+                    A, unschedulable=True, interrupted_at=NOW - dt.timedelta(minutes=11)
+                ),
+            )
+        ),
+        (cordon(),),
+    ),
     "no node runs on the instance": (
         (interruption("i-gone"),),
         Snapshot(nodes=(A,)),
