@@ -2,31 +2,24 @@
 
 import datetime as dt
 import json
-import logging
 import urllib.parse
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import msgspec
 import pytest
-from aws_lambda_powertools import Logger
 
-from lambdas.adapters.ec2 import Ec2
-from lambdas.adapters.inbox import Inbox, Letter
+from lambdas.adapters.inbox import Letter
 from lambdas.adapters.kube import Kube
-from lambdas.adapters.ledger import Ledger
-from lambdas.adapters.slack import Slack
 from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.incident import Told
-from lambdas.core.policy import Cluster, Interruptions, Mode, Pool, Workload
-from lambdas.passes.intake import Intake
-from lambdas.passes.interruption import InterruptionPass
-from lambdas.passes.tell import Teller
+from lambdas.core.policy import Cluster, Mode, Pool, Workload
 from local.kubernetes.resources import BUDGETS, DEPLOYMENTS, NODES
 from local.slack import SlackStandIn
+from tests import product
 from tests.integration.cluster import NOW, ClusterUnderTest, running_cluster
+from tests.product import Product
 
 NOTICED = dt.datetime(2026, 3, 1, 12, 0, 0, tzinfo=dt.UTC)
 CLUSTER = Cluster(
@@ -45,68 +38,20 @@ CLUSTER = Cluster(
 )
 
 
-class Stage:
-    """Everything around the pass, and switches to break it."""
+class Stage(Product):
+    """The pass against the Kubernetes stand-in, filled by hand."""
 
     def __init__(self, aws: boto3.Session, cluster: ClusterUnderTest, slack: SlackStandIn) -> None:
         self.now = NOW
+        super().__init__(
+            aws, slack, {"gpu-prod": CLUSTER}, lambda _name: cluster.kube(), lambda: self.now
+        )
         self.cluster = cluster
-        self.slack = slack
-        self.ec2 = aws.client("ec2")
-        self.sqs = aws.client("sqs")
-        self.url = self.sqs.create_queue(QueueName="inbox", Attributes={"VisibilityTimeout": "90"})[
-            "QueueUrl"
-        ]
-        self.dead = self.sqs.create_queue(QueueName="dead")["QueueUrl"]
-        self.dynamodb = aws.client("dynamodb")
-        self.dynamodb.create_table(
-            TableName="ledger",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        self.counts: Counter[str] = Counter()
-        self.connect: Callable[[str], Kube] = lambda _name: cluster.kube()
-        self.slack_token = "xoxb-test"
-
-    def clock(self) -> dt.datetime:
-        return self.now
-
-    def the_pass(self, mode: Mode = Mode.ACT) -> InterruptionPass:
-        logger = Logger(service="test", level=logging.INFO)
-        ledger = Ledger(self.dynamodb, "ledger")
-        inbox = Inbox(self.sqs, self.url, self.dead)
-        slack = Slack("#gpu-ops", self.slack.url, lambda: self.slack_token)
-        intake = Intake(
-            clusters=("gpu-prod",),
-            mode=mode,
-            ec2=Ec2(self.ec2),
-            ledger=ledger,
-            inbox=inbox,
-            clock=self.clock,
-            logger=logger,
-            count=self._count,
-        )
-        return InterruptionPass(
-            clusters={"gpu-prod": CLUSTER},
-            settings=Interruptions(mode=mode),
-            connect=self.connect,
-            intake=intake,
-            teller=Teller(
-                ledger=ledger, slack=slack, clock=self.clock, logger=logger, count=self._count
-            ),
-            inbox=inbox,
-            clock=self.clock,
-            logger=logger,
-            count=self._count,
-        )
-
-    def _count(self, name: str) -> None:
-        self.counts[name] += 1
+        self.instances_of = aws.client("ec2")
 
     def instances(self, number: int, cluster: str = "gpu-prod") -> list[str]:
         tags = [{"Key": f"kubernetes.io/cluster/{cluster}", "Value": "owned"}]
-        answer = self.ec2.run_instances(
+        answer = self.instances_of.run_instances(
             ImageId="ami-12345678",
             InstanceType="g5.2xlarge",
             MinCount=number,
@@ -128,26 +73,13 @@ class Stage:
         self.cluster.deployment("chat-on-demand", 1, 1)
         return instance
 
-    def run(self, *letters: Letter, mode: Mode = Mode.ACT) -> tuple[str, ...]:
-        return self.the_pass(mode).run(letters, self.now + dt.timedelta(seconds=40))
-
-    def incident(self, instance: str) -> Any:
-        (found,) = Ledger(self.dynamodb, "ledger").incidents({instance}).values()
-        return found
-
-    def texts(self) -> list[str]:
-        return [message.text for message in self.slack.messages]
-
-    def waiting(self) -> int:
-        """Messages on the inbox, delayed ones included."""
-        answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
-        counts: dict[str, str] = dict(answer["Attributes"])
-        names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed")
-        return sum(int(counts[name]) for name in names)
-
     def replicas(self, name: str = "chat-on-demand") -> int:
         found = self.cluster.stand_in.store.get(DEPLOYMENTS, name, "inference")
         return int(found["spec"]["replicas"])
+
+
+def letter(instance: str, **changes: Any) -> Letter:
+    return product.letter(instance, NOTICED, **changes)
 
 
 @pytest.fixture
@@ -158,34 +90,8 @@ def cluster() -> Iterator[ClusterUnderTest]:
 
 @pytest.fixture
 def stage(aws: boto3.Session, cluster: ClusterUnderTest) -> Iterator[Stage]:
-    now = [NOW]
-
-    def slack_clock() -> dt.datetime:
-        now[0] += dt.timedelta(seconds=2)  # never too fast for Slack
-        return now[0]
-
-    slack = SlackStandIn(token="xoxb-test", channels={"C01GPUOPS": "gpu-ops"}, clock=slack_clock)
-    slack.start()
-    try:
+    with product.running_slack(NOW) as slack:
         yield Stage(aws, cluster, slack)
-    finally:
-        slack.stop()
-
-
-def letter(instance: str, receives: int = 1, message_id: str = "m-1", **changes: Any) -> Letter:
-    event = {
-        "version": "0",
-        "id": "e-1",
-        "detail-type": "EC2 Spot Instance Interruption Warning",
-        "source": "aws.ec2",
-        "account": "123456789012",
-        "time": NOTICED.isoformat(),
-        "region": "eu-west-1",
-        "resources": [],
-        "detail": {"instance-id": instance, "instance-action": "terminate"},
-        **changes,
-    }
-    return Letter(message_id=message_id, receipt="r", body=json.dumps(event), receives=receives)
 
 
 SCALE = "/apis/apps/v1/namespaces/inference/deployments/chat-on-demand/scale"
@@ -459,7 +365,7 @@ def test_without_the_ledger_we_still_act(stage: Stage) -> None:
 def test_another_function_is_telling(stage: Stage) -> None:
     instance = stage.scene()
     stage.run(letter(instance))
-    ledger = Ledger(stage.dynamodb, "ledger")
+    ledger = stage.ledger
     claimed = msgspec.structs.replace(
         stage.incident(instance),
         told=Told.NOTHING,
@@ -489,10 +395,9 @@ def test_ec2_that_refuses_us_leaves_the_notices_in_the_dead_letters(stage: Stage
         def instances(self, _ids: object) -> dict[str, Any]:
             raise PermanentError("UnauthorizedOperation")
 
-    the_pass = stage.the_pass()
     refusing: Any = Refusing()
-    object.__setattr__(the_pass.intake, "ec2", refusing)
-    assert the_pass.run([letter(instance)], stage.now + dt.timedelta(seconds=40)) == ()
+    stage.ec2 = refusing
+    assert stage.run(letter(instance)) == ()
     (dead,) = stage.sqs.receive_message(QueueUrl=stage.dead)["Messages"]
     assert dead["Body"] == letter(instance).body
 
