@@ -6,10 +6,9 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.inbox import Inbox
+from lambdas.core.events import NOTICE
 
 _MINUTE = cdk.Duration.minutes(1)
-# A spot instance is taken away two minutes after its notice: an older notice is lost.
-NOTICE_SECONDS = 120
 
 
 def add(scope: Construct, *, inbox: Inbox, function: lambda_.IFunction) -> None:
@@ -28,7 +27,13 @@ def add(scope: Construct, *, inbox: Inbox, function: lambda_.IFunction) -> None:
         statistic="sum",
     )
     _alarm(scope, "DeadLetters", dead, 0, "Events could not be handled; see the dead letters")
-    _alarm(scope, "OldestNotice", age, NOTICE_SECONDS, "Notices wait longer than an instance lives")
+    _alarm(
+        scope,
+        "OldestNotice",
+        age,
+        int(NOTICE.total_seconds()),
+        "Notices wait longer than an instance lives",
+    )
     _alarm(scope, "FunctionErrors", errors, 0, "The interruptions function failed; see its log")
     _alarm(scope, "FunctionThrottles", throttles, 0, "The account's Lambda concurrency is used up")
     _alarm(scope, "Untold", untold, 0, "Slack refuses our messages; see the function's log")

@@ -17,8 +17,9 @@ from infra.inbox import Inbox
 from lambdas.core.policy import Vpc
 
 NAME = "shiftwright-interruptions"
-# Functions at work at once. Each batch holds up to 100 notices, and all of them speak to the
-# same few API servers.
+# More would need a batching window, and with a window Lambda may wait 20 s for a quiet queue.
+BATCH = 10
+# Functions at work at once: all of them speak to the same few API servers.
 MAX_CONCURRENCY = 5
 _NETWORK_ACTIONS = (
     "ec2:CreateNetworkInterface",
@@ -85,11 +86,11 @@ class InterruptionsFunction(Construct):
         self._grant(inbox, ledger, secret, clusters)
         if vpc:
             self._join(vpc)
+            inbox.keep_awake()
         self.function.add_event_source(
             sources.SqsEventSource(
                 inbox.queue,
-                batch_size=100,
-                max_batching_window=cdk.Duration.seconds(1),
+                batch_size=BATCH,
                 report_batch_item_failures=True,
                 max_concurrency=MAX_CONCURRENCY,
             )
@@ -104,7 +105,6 @@ class InterruptionsFunction(Construct):
     ) -> None:
         """Each permission that the function uses, and no other."""
         stack = cdk.Stack.of(self)
-        inbox.queue.grant_consume_messages(self.role)
         inbox.grant(self.role)
         ledger.grant(self.role, "dynamodb:GetItem", "dynamodb:PutItem")
         self._allow(["secretsmanager:GetSecretValue"], [secret.secret_arn])

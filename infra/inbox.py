@@ -7,9 +7,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-# PutEvents refuses a source that begins with "aws."; a rehearsal on a real account uses this.
-REPLAY_SOURCE = "shiftwright.replay"
-DETAIL_TYPE = "EC2 Spot Instance Interruption Warning"
+from lambdas.core.events import INTERRUPTION_WARNING, SOURCES
+
 # Longer than the function may run, so that a batch at work is not delivered again.
 VISIBILITY = cdk.Duration.seconds(90)
 MAX_RECEIVES = 8
@@ -54,12 +53,31 @@ class Inbox(Construct):
             "Rule",
             description="Spot interruption warnings, real and rehearsed, to Shiftwright's inbox",
             event_pattern=events.EventPattern(
-                source=["aws.ec2", REPLAY_SOURCE], detail_type=[DETAIL_TYPE]
+                source=list(SOURCES), detail_type=[INTERRUPTION_WARNING]
             ),
             targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
         )
 
+    def keep_awake(self) -> None:
+        """Send an event that nobody acts on once a day: Lambda takes the network interfaces of a
+        function away that is idle for weeks, and getting them back costs most of a notice."""
+        heartbeat = {"source": "shiftwright", "detail-type": "Heartbeat", "detail": {}}
+        events.Rule(
+            self,
+            "Heartbeat",
+            description="Keeps the network interfaces of Shiftwright's function",
+            schedule=events.Schedule.rate(cdk.Duration.days(1)),
+            targets=[
+                targets.SqsQueue(
+                    self.queue,
+                    message=events.RuleTargetInput.from_object(heartbeat),
+                    dead_letter_queue=self.dead_letters,
+                )
+            ],
+        )
+
     def grant(self, role: iam.IRole) -> None:
-        """Let the function send continuations, and set aside what it cannot read."""
+        """Let the function read, send continuations, and set aside what it cannot read."""
+        self.queue.grant_consume_messages(role)
         self.queue.grant(role, "sqs:SendMessage")
         self.dead_letters.grant(role, "sqs:SendMessage")

@@ -1,5 +1,6 @@
 """Reads shiftwright.yaml into the policy's types, or says everything that is wrong with it."""
 
+import copy
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,19 +54,32 @@ def load(path: Path) -> Policy:
     if document.data is not None:
         found = _schema_problems(document.data)
         problems += [problem for problem in found if problem.path not in document.bad]
-    if not problems:
-        policy, problems = _typed(document.data)
-        if policy is not None and not problems:
-            return policy
-    raise PolicyError(str(path), problems, document.lines)
-
-
-def _typed(data: Any) -> tuple[Policy | None, list[Problem]]:
     try:
-        policy = msgspec.convert(data, Policy, strict=True)
-    except msgspec.ValidationError as error:  # what the schema alone does not say
-        return None, [Problem((), str(error), "a policy as docs/shiftwright.schema.json says")]
-    return policy, list(cross_check(policy))
+        # What is wrong is left out, so that the rest is still checked as a whole.
+        policy = msgspec.convert(_without(document.data, problems), Policy, strict=True)
+    except msgspec.ValidationError as error:
+        expected = "a policy as docs/shiftwright.schema.json says"
+        problems = problems or [Problem((), str(error), expected)]
+        raise PolicyError(str(path), problems, document.lines) from error
+    problems += cross_check(policy)
+    if problems:
+        raise PolicyError(str(path), problems, document.lines)
+    return policy
+
+
+def _without(data: Any, problems: list[Problem]) -> Any:
+    """A copy of the document without the values that the problems are about.
+
+    Whole sections stay, so that what refers to one is not wrong on top of it.
+    """
+    kept = copy.deepcopy(data)
+    for problem in filter(lambda problem: problem.path, problems):
+        parent = kept
+        for part in problem.path[:-1]:
+            parent = parent.get(part) if isinstance(parent, dict) else None
+        if isinstance(parent, dict) and not isinstance(parent.get(problem.path[-1]), dict):
+            parent.pop(problem.path[-1], None)
+    return kept
 
 
 def _schema_problems(data: Any) -> list[Problem]:

@@ -54,7 +54,7 @@ class RegionStack(cdk.Stack):
 
 def _ledger(scope: Construct) -> dynamodb.TableV2:
     """What was done and told for each incident. It goes with the stack: it is of no use alone,
-    and its entries expire within days anyway."""
+    and its entries expire by themselves."""
     return dynamodb.TableV2(
         scope,
         "Ledger",

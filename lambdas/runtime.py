@@ -4,6 +4,7 @@ import datetime as dt
 import functools
 import os
 import pathlib
+import threading
 from collections.abc import Mapping
 
 import boto3
@@ -27,6 +28,10 @@ from lambdas.passes.tell import Teller
 # A notice has 120 s: a call that hangs must leave time for another.
 _AWS_CONFIG = Config(
     connect_timeout=3, read_timeout=5, retries={"mode": "standard", "max_attempts": 3}
+)
+# Acting does not wait for the ledger: an answer that takes longer counts as none.
+_LEDGER_CONFIG = Config(
+    connect_timeout=1, read_timeout=1, retries={"mode": "standard", "max_attempts": 2}
 )
 # How long a warm function trusts where a cluster's API server is.
 _CONNECTION_LIFE = dt.timedelta(minutes=15)
@@ -62,7 +67,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """What a handler needs."""
 
-    logger: Logger
     metrics: Metrics
     interruptions: InterruptionPass
 
@@ -85,15 +89,15 @@ def build(settings: Settings) -> Runtime:
     logger = Logger()
     metrics = Metrics()
 
-    def client(service: str) -> object:
-        return session.client(service, config=_AWS_CONFIG)  # type: ignore[call-overload]
+    def client(service: str, config: Config = _AWS_CONFIG) -> object:
+        return session.client(service, config=config)  # type: ignore[call-overload]
 
     slack = Slack(
         policy.slack.channel,
         policy.slack.api_url,
         lambda: read_slack_token(client("secretsmanager"), settings.slack_secret),
     )
-    ledger = Ledger(client("dynamodb"), settings.ledger_table)
+    ledger = Ledger(client("dynamodb", _LEDGER_CONFIG), settings.ledger_table)
     inbox = Inbox(client("sqs"), settings.inbox_url, settings.dead_letter_url)
     clusters = {
         name: cluster
@@ -101,8 +105,11 @@ def build(settings: Settings) -> Runtime:
         if cluster.region == settings.region
     }
 
+    lock = threading.Lock()
+
     def count(name: str) -> None:
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)
+        with lock:  # clusters are handled in threads, and Metrics is not made for them
+            metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)
 
     intake = Intake(
         clusters=clusters,
@@ -125,7 +132,7 @@ def build(settings: Settings) -> Runtime:
         logger=logger,
         count=count,
     )
-    return Runtime(logger=logger, metrics=metrics, interruptions=interruptions)
+    return Runtime(metrics=metrics, interruptions=interruptions)
 
 
 class Clusters:

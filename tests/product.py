@@ -99,7 +99,8 @@ class Product:
 
     def incident(self, instance: str) -> Incident:
         """The ledger's record of an instance."""
-        (found,) = self.ledger.incidents({instance}).values()
+        found = self.ledger.records({instance})[instance].incident
+        assert found is not None
         return found
 
     def texts(self) -> list[str]:

@@ -3,10 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.instances import Instance
+from lambdas.failures import aws_errors
 
 # DescribeInstances takes so many values in one filter.
 _FILTER_VALUES = 200
@@ -38,19 +36,13 @@ class Ec2:
     def _describe(self, ids: list[str]) -> list[dict[str, Any]]:
         pages = self._client.get_paginator("describe_instances")
         filters = [{"Name": "instance-id", "Values": ids}]
-        try:
+        with aws_errors("EC2"):
             return [
                 item
                 for page in pages.paginate(Filters=filters)
                 for reservation in page["Reservations"]
                 for item in reservation["Instances"]
             ]
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "UnauthorizedOperation":
-                raise PermanentError(f"the function's role lacks a permission: {error}") from error
-            raise PassingError(str(error)) from error
-        except BotoCoreError as error:
-            raise PassingError(str(error)) from error
 
 
 def _to_instance(item: dict[str, Any]) -> Instance:

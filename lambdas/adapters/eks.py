@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from botocore.exceptions import BotoCoreError, ClientError
 
 from lambdas.core.errors import PassingError, PermanentError
+from lambdas.failures import aws_errors
 
 # EKS takes a token for 15 minutes after the presigned address in it was made.
 # https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html
@@ -43,14 +43,8 @@ class Eks:
             PermanentError: there is no such cluster, or we may not describe it.
             PassingError: EKS did not answer, or the cluster has no endpoint yet.
         """
-        try:
+        with aws_errors(f"cluster {cluster} of the policy", permanent=_UNKNOWN):
             answer = self._eks.describe_cluster(name=cluster)["cluster"]
-        except ClientError as error:
-            if error.response["Error"]["Code"] in _PERMANENT:
-                raise PermanentError(f"cluster {cluster}: {error}; check the policy") from error
-            raise PassingError(f"cluster {cluster}: {error}") from error
-        except BotoCoreError as error:
-            raise PassingError(f"cluster {cluster}: {error}") from error
         endpoint = answer.get("endpoint")
         ca_data = answer.get("certificateAuthority", {}).get("data")
         if not endpoint or not ca_data:
@@ -62,11 +56,14 @@ class Eks:
             text = f"cluster {cluster}: certificateAuthority.data is not PEM in base64"
             raise PermanentError(text) from error
 
-    def token(self, cluster: str) -> str:
-        """A bearer token for the cluster, kept until shortly before it ends."""
+    def token(self, cluster: str, *, renew: bool = False) -> str:
+        """A bearer token for the cluster, kept until shortly before it ends.
+
+        `renew` makes a new one: the credentials behind the kept one may have ended first.
+        """
         now = self._clock()
         token, renew_at = self._tokens.get(cluster, ("", now))
-        if now < renew_at:
+        if now < renew_at and not renew:
             return token
         url = self._sts.generate_presigned_url(
             "get_caller_identity",
@@ -80,7 +77,7 @@ class Eks:
         return token
 
 
-_PERMANENT = ("ResourceNotFoundException", "AccessDeniedException", "InvalidParameterException")
+_UNKNOWN = ("ResourceNotFoundException", "InvalidParameterException")
 
 
 def _keep_cluster(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:

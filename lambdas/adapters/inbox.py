@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from botocore.exceptions import BotoCoreError, ClientError
 
-from lambdas.core.errors import PassingError
+from lambdas.failures import aws_errors
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +57,8 @@ class Inbox:
         )
 
     def _call(self, operation: Callable[..., Any], **arguments: Any) -> None:
-        try:
+        with aws_errors(f"queue {arguments['QueueUrl']}"):
             operation(**arguments)
-        except (ClientError, BotoCoreError) as error:
-            raise PassingError(f"queue {arguments['QueueUrl']}: {error}") from error
 
 
 def letters(event: dict[str, Any]) -> tuple[Letter, ...]:

@@ -6,8 +6,8 @@ start, and we would use none of it.
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterator
+from typing import Annotated, Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -145,6 +145,12 @@ class _Status(_Wire, frozen=True):
     details: _Details | None = None
 
 
+class Token(Protocol):
+    """Gives a bearer token; `renew` asks for another one than before."""
+
+    def __call__(self, *, renew: bool = False) -> str: ...
+
+
 class Kube:
     """One cluster. Every method is a single call, or one call a page.
 
@@ -154,7 +160,7 @@ class Kube:
         PermanentError: any other refusal; the message holds the server's words.
     """
 
-    def __init__(self, cluster: str, host: str, ca_pem: str, token: Callable[[], str]) -> None:
+    def __init__(self, cluster: str, host: str, ca_pem: str, token: Token) -> None:
         """`token` is asked before every call, so that it may renew itself."""
         configuration = Configuration(
             host=host,
@@ -255,19 +261,33 @@ class Kube:
         content_type: str | None = None,
         body: dict[str, Any] | None = None,
     ) -> bytes:
-        headers = {"Authorization": f"Bearer {self._token()}", "Accept": "application/json"}
+        status, answer = self._send(method, path, content_type, body, self._token())
+        if status == 401:
+            # The credentials behind a kept token may have ended before the token.
+            renewed = self._token(renew=True)
+            status, answer = self._send(method, path, content_type, body, renewed)
+        if status >= 400:
+            raise self._refusal(method, path, status, answer)
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        content_type: str | None,
+        body: dict[str, Any] | None,
+        token: str,
+    ) -> tuple[int, bytes]:
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         if content_type:
             headers["Content-Type"] = content_type
         try:
             response = self._client.request(
                 method, self._host + path, headers, body, _request_timeout=TIMEOUT_SECONDS
             )
-            answer: bytes = response.read()
+            return response.status, response.read()
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise PassingError(f"cluster {self._cluster}: {method} {path}: {error}") from error
-        if response.status >= 400:
-            raise self._refusal(method, path, response.status, answer)
-        return answer
 
     def _refusal(self, method: str, path: str, status: int, answer: bytes) -> Exception:
         try:
@@ -307,17 +327,13 @@ _REFUSALS: dict[int, tuple[type[Exception], str]] = {
 
 def _to_node(item: _Node) -> Node:
     meta = item.metadata
-    drained_by = None
-    if any(taint.key == _DISRUPTED_TAINT for taint in item.spec.taints):
-        drained_by = "Karpenter"
-    if meta.labels.get(_AUTO_MODE_LABEL) == "auto":
-        drained_by = "EKS Auto Mode"
     return Node(
         name=meta.name,
         instance_id=item.spec.provider_id.rpartition("/")[2],
         unschedulable=item.spec.unschedulable,
         interrupted_at=_time(meta.annotations.get(INTERRUPTED_ANNOTATION)),
-        drained_by=drained_by,
+        disrupted=any(taint.key == _DISRUPTED_TAINT for taint in item.spec.taints),
+        auto_mode=meta.labels.get(_AUTO_MODE_LABEL) == "auto",
     )
 
 
@@ -340,7 +356,7 @@ def _to_pod(item: _Pod) -> Pod:
         node=item.spec.node_name,
         ready=ready,
         deployment=_deployment_of(meta, owner),
-        stays=_stays(item, owner),
+        exempt=_exempt(item, owner),
         do_not_disrupt=meta.annotations.get(_DO_NOT_DISRUPT) == "true",
     )
 
@@ -353,7 +369,7 @@ def _deployment_of(meta: _Meta, owner: _Owner | None) -> str | None:
     return owner.name.removesuffix(suffix)
 
 
-def _stays(item: _Pod, owner: _Owner | None) -> str | None:
+def _exempt(item: _Pod, owner: _Owner | None) -> str | None:
     if item.metadata.deletion_timestamp:
         return "terminating"
     if item.status.phase in ("Succeeded", "Failed"):

@@ -1,12 +1,12 @@
 """Secrets Manager: the Slack bot token."""
 
+import re
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from lambdas.core.errors import PermanentError
+from lambdas.failures import aws_errors
 
-from lambdas.core.errors import PassingError, PermanentError
-
-_PERMANENT = ("ResourceNotFoundException", "AccessDeniedException")
+_BOT_TOKEN = re.compile(r"xoxb-[A-Za-z0-9-]+")
 
 
 def read_slack_token(client: Any, secret: str) -> str:
@@ -16,16 +16,10 @@ def read_slack_token(client: Any, secret: str) -> str:
         PermanentError: there is no token in it yet, or we may not read it.
         PassingError: Secrets Manager did not answer.
     """
-    try:
+    with aws_errors(f"Slack secret {secret}", permanent=("ResourceNotFoundException",)):
         value = client.get_secret_value(SecretId=secret).get("SecretString", "")
-    except ClientError as error:
-        if error.response["Error"]["Code"] in _PERMANENT:
-            raise PermanentError(f"Slack secret {secret}: {error}") from error
-        raise PassingError(f"Slack secret {secret}: {error}") from error
-    except BotoCoreError as error:
-        raise PassingError(f"Slack secret {secret}: {error}") from error
     token = str(value).strip()
-    if not token.startswith("xoxb-"):
+    if not _BOT_TOKEN.fullmatch(token):
         text = f"Slack secret {secret} holds no bot token (xoxb-…); put it there, plain"
         raise PermanentError(text)
     return token

@@ -1,6 +1,7 @@
 """Slack: posts to one channel, in threads."""
 
 from collections.abc import Callable
+from http.client import HTTPException
 
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -14,12 +15,15 @@ _PASSING = frozenset(
     {"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"}
 )
 
+# No answer, or none that Slack would give: slack_sdk stumbles over what is no JSON object.
+_NO_ANSWER = (SlackClientError, OSError, HTTPException, ValueError, AttributeError)
+
 
 class Slack:
     """A channel and the bot that posts there."""
 
     def __init__(self, channel: str, api_url: str, token: Callable[[], str]) -> None:
-        """`token` gives the bot token, and is asked once, before the first post."""
+        """`token` gives the bot token; it is asked before the first post, and after a refusal."""
         self._channel = channel
         self._api_url = api_url
         self._token = token
@@ -42,8 +46,10 @@ class Slack:
             )
         except SlackApiError as error:
             raise self._refusal(error) from error
-        except (SlackClientError, OSError) as error:
-            raise PassingError(f"Slack at {self._api_url}: {error}") from error
+        except _NO_ANSWER as error:
+            raise PassingError(f"Slack at {self._api_url}: {error!r}") from error
+        if not answer.get("ts"):
+            raise PassingError(f"Slack at {self._api_url}: an answer without the message's ts")
         return str(answer["ts"])
 
     def _connected(self) -> WebClient:
@@ -54,11 +60,18 @@ class Slack:
         return self._client
 
     def _refusal(self, error: SlackApiError) -> Exception:
-        code = str(error.response.get("error", "unknown"))
+        code = _code(error)
         if error.response.status_code in (429, *range(500, 600)) or code in _PASSING:
             return PassingError(f"Slack: {code}")
         self._client = None  # a new token may have been put into the secret
         return PermanentError(f"Slack refused the post to {self._channel}: {code}{_hint(code)}")
+
+
+def _code(error: SlackApiError) -> str:
+    """Slack's name for what is wrong; where there is none, somebody else has answered."""
+    data = error.response.data
+    code = data.get("error") if isinstance(data, dict) else None
+    return code if isinstance(code, str) and code.isidentifier() else "service_unavailable"
 
 
 def _hint(code: str) -> str:

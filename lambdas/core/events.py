@@ -11,7 +11,9 @@ import msgspec
 NOTICE = dt.timedelta(seconds=120)
 # An event from further ahead than this is not late or early: its clock cannot be trusted.
 CLOCK_SKEW = dt.timedelta(minutes=5)
-SOURCES = ("aws.ec2", "shiftwright.replay")
+# PutEvents refuses sources that begin with "aws."; a rehearsal on a real account uses this one.
+REPLAY_SOURCE = "shiftwright.replay"
+SOURCES = ("aws.ec2", REPLAY_SOURCE)
 INTERRUPTION_WARNING = "EC2 Spot Instance Interruption Warning"
 
 
@@ -30,7 +32,6 @@ class InstanceAction(enum.Enum):
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """A spot interruption notice."""
 
-    event_id: str
     instance_id: str
     action: InstanceAction
     noticed_at: dt.datetime
@@ -53,18 +54,16 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[str, msgspec.Meta(max_length=256)]
     detail_type: Annotated[str, msgspec.Meta(max_length=128)] = msgspec.field(name="detail-type")
-    detail: msgspec.Raw
 
 
 class _WarningDetail(msgspec.Struct, frozen=True, kw_only=True):
-    instance_id: Annotated[str, msgspec.Meta(pattern=r"^i-[0-9a-f]{8,17}$")] = msgspec.field(
+    instance_id: Annotated[str, msgspec.Meta(pattern=r"^i-[0-9a-f]{8,17}\Z")] = msgspec.field(
         name="instance-id"
     )
     instance_action: InstanceAction = msgspec.field(name="instance-action")
 
 
 class _Warning(msgspec.Struct, frozen=True, kw_only=True):
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
     time: Annotated[dt.datetime, msgspec.Meta(tz=True)]
     detail: _WarningDetail
 
@@ -81,13 +80,12 @@ def parse_event(body: str, now: dt.datetime) -> Notice | UnknownEvent:
         if envelope.source not in SOURCES or envelope.detail_type != INTERRUPTION_WARNING:
             return UnknownEvent(source=envelope.source, detail_type=envelope.detail_type)
         warning = msgspec.json.decode(body, type=_Warning)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        noticed_at = warning.time.astimezone(dt.UTC)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError) as error:
         raise MalformedEventError(str(error)) from error
-    noticed_at = warning.time.astimezone(dt.UTC)
     if noticed_at > now + CLOCK_SKEW:
         raise MalformedEventError(f"time {noticed_at.isoformat()} lies in the future - `$.time`")
     return Notice(
-        event_id=warning.id,
         instance_id=warning.detail.instance_id,
         action=warning.detail.instance_action,
         noticed_at=noticed_at,

@@ -9,11 +9,12 @@ import msgspec
 from lambdas.core.plan import Action, Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.core.policy import Mode
 
-# A notice this much later is another interruption of the same (stopped, restarted) instance.
-SAME_INCIDENT = dt.timedelta(hours=1)
 # Whoever claims a message has this long to post it before another pass may.
 CLAIM = dt.timedelta(seconds=30)
-_UNSETTLED = (Status.BLOCKED, Status.RETRY)
+# People hear of trouble in reaching a cluster from so many passes on: most of it is over sooner.
+TELL_FROM = 2
+_TRY_AGAIN = frozenset({Status.RETRY, Status.OVERTAKEN})
+_UNSETTLED = _TRY_AGAIN | {Status.BLOCKED}
 
 
 class Told(enum.Enum):
@@ -36,6 +37,9 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     taken_at: dt.datetime
     node: str = ""
     outcomes: tuple[Outcome, ...] = ()
+    # Why the last pass could do nothing, and how many passes could not.
+    trouble: str = ""
+    misses: int = 0
     closed: bool = False
     told: Told = Told.NOTHING
     thread: str = ""
@@ -52,10 +56,20 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         """The statuses among its outcomes."""
         return frozenset(outcome.status for outcome in self.outcomes)
 
+    @property
+    def waits_for_budgets(self) -> bool:
+        """Whether nothing but disruption budgets stands in the way."""
+        stuck = self.closed or self.trouble or self.has & _TRY_AGAIN
+        return Status.BLOCKED in self.has and not stuck
+
 
 def is_same(incident: Incident, noticed_at: dt.datetime) -> bool:
-    """Whether a notice belongs to an incident that is on record for its instance."""
-    return abs(noticed_at - incident.noticed_at) < SAME_INCIDENT
+    """Whether a notice belongs to an incident that is on record for its instance.
+
+    A second delivery has the time of the first one. A notice from after the instance should
+    have gone is another one: the first was a rehearsal, or the instance was started again.
+    """
+    return noticed_at <= incident.taken_at
 
 
 def concerns(action: Action, node: str, instance_id: str) -> bool:
@@ -69,43 +83,44 @@ def concerns(action: Action, node: str, instance_id: str) -> bool:
             return subject == instance_id or node in nodes
 
 
-def advance(
-    incident: Incident, outcomes: Iterable[Outcome], now: dt.datetime, margin: dt.timedelta
-) -> Incident:
+def advance(incident: Incident, outcomes: Iterable[Outcome], *, time_is_up: bool) -> Incident:
     """The record after one more pass.
 
-    A later outcome of the same action replaces the earlier one. What was unsettled and is
-    not planned again has settled itself. When only disruption budgets stand in the way and
-    the time is up, the incident is closed with them.
+    A later outcome of the same action replaces the earlier one. What was unsettled and is not
+    planned again has settled itself. When the time is up, what disruption budgets hold back
+    stays as it is, and the incident is closed with it.
     """
+    surged = {one.action.workload for one in incident.outcomes if isinstance(one.action, Surge)}
     new = {_key(outcome.action): outcome for outcome in outcomes}
-    merged = [new.pop(_key(old.action), _settle(old)) for old in incident.outcomes]
-    # Seen again, what we did ourselves looks like something to leave alone.
-    merged += [one for one in new.values() if not (merged and isinstance(one.action, Leave))]
-    advanced = msgspec.structs.replace(incident, outcomes=tuple(merged))
-    time_is_up = now >= incident.taken_at - margin
-    unsettled = advanced.has.intersection(_UNSETTLED)
-    closed = not unsettled or (time_is_up and Status.RETRY not in unsettled)
-    return msgspec.structs.replace(advanced, closed=closed)
+    keeps = {Status.BLOCKED} if time_is_up else set()
+    merged = [
+        new.pop(_key(old.action), old if old.status in keeps else _settle(old))
+        for old in incident.outcomes
+    ]
+    # Seen again, our own surge looks like something to leave alone.
+    merged += [
+        one
+        for one in new.values()
+        if not (isinstance(one.action, Leave) and one.action.subject in surged)
+    ]
+    advanced = msgspec.structs.replace(incident, outcomes=tuple(merged), trouble="")
+    return msgspec.structs.replace(advanced, closed=not advanced.has & (_UNSETTLED - keeps))
 
 
-def stuck(incident: Incident, status: Status, detail: str) -> Incident:
-    """The record after a pass that could not reach the cluster: RETRY, or FAILED for good."""
-    action = Leave(subject=incident.instance_id, nodes=(), reason="the cluster is out of reach")
-    outcome = Outcome(action=action, status=status, detail=detail)
-    others = (one for one in incident.outcomes if _key(one.action) != _key(action))
+def miss(incident: Incident, trouble: str, *, for_good: bool) -> Incident:
+    """The record after a pass that could do nothing, and whether another one may."""
     return msgspec.structs.replace(
-        incident, outcomes=(*others, outcome), closed=status is Status.FAILED
+        incident, trouble=trouble, misses=incident.misses + 1, closed=for_good
     )
 
 
-def to_tell(incident: Incident, now: dt.datetime) -> Told | None:
-    """How far people will know with the message that is due now, or None if none is due."""
-    if incident.claimed_until and now < incident.claimed_until:
-        return None
-    if incident.closed and incident.told is not Told.EVERYTHING:
-        return Told.EVERYTHING
-    return Told.OPENING if incident.told is Told.NOTHING else None
+def is_due(incident: Incident) -> bool:
+    """Whether people are to be told something now."""
+    if incident.closed:
+        return incident.told is not Told.EVERYTHING
+    if incident.told is not Told.NOTHING:
+        return False
+    return bool(incident.outcomes) or incident.misses >= TELL_FROM
 
 
 def _key(action: Action) -> tuple[str, ...]:

@@ -7,14 +7,15 @@ import msgspec
 
 from lambdas.core.plan import Action, Cordon, Evict, Leave, Surge
 from lambdas.core.policy import Cluster, Workload
-from lambdas.core.snapshot import Deployment, Node, Pod, Snapshot
+from lambdas.core.snapshot import NOTICE_LASTS, Deployment, Node, Pod, Snapshot
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance of a cluster, and when it is taken away."""
+    """An instance of a cluster, when it is taken away, and until when its pods are evicted."""
 
     instance_id: str
     taken_at: dt.datetime
+    evict_until: dt.datetime
 
 
 def decide(
@@ -26,36 +27,39 @@ def decide(
     crash, a second delivery or another function's work gives what is still missing.
     """
     nodes = {node.instance_id: node for node in snapshot.nodes}
-    going = {
-        nodes[interruption.instance_id].name
-        for interruption in interruptions
-        if interruption.instance_id in nodes
+    hit = {
+        nodes[one.instance_id].name
+        for one in interruptions
+        if one.instance_id in nodes and not _is_stale(one, now)
     }
-    actions: list[Action] = list(_surges(going, snapshot, cluster))
+    actions: list[Action] = list(_surges(hit, snapshot, cluster))
     for interruption in interruptions:
         node = nodes.get(interruption.instance_id)
         actions += _drain(interruption, node, snapshot.pods, now)
     return tuple(actions)
 
 
-def on_demand_target(share: int, on_demand: Deployment, spot: Deployment, leaving: int) -> int:
+def on_demand_target(
+    share: int, on_demand: Deployment, spot: Deployment, *, leaving: int, gone: int
+) -> int:
     """Replicas that the on-demand Deployment needs.
 
-    Its share in calm times, and one for every spot replica that is wished for but not
-    ready, or ready on a node that is taken away (`leaving`). Never less than it has: giving
-    back is not this decision's.
+    Its share in calm times, and one for every spot replica that is missing: wished for but not
+    ready, or ready on a node that is leaving (`leaving`). The ready count lags behind
+    evictions, so it is at least the number of unfinished pods on leaving nodes, terminating
+    ones included (`gone`). Never less than it has: giving back is not this decision's.
     """
-    missing = max(0, spot.replicas - (spot.ready - leaving))
-    return max(on_demand.replicas, share + missing)
+    missing = max(0, spot.replicas - (spot.ready - leaving), gone)
+    return max(on_demand.replicas, share + min(missing, spot.replicas))
 
 
-def _surges(going: set[str], snapshot: Snapshot, cluster: Cluster) -> Iterator[Action]:
+def _surges(hit: set[str], snapshot: Snapshot, cluster: Cluster) -> Iterator[Action]:
     deployments = {(each.namespace, each.name): each for each in snapshot.deployments}
     for name, workload in cluster.workloads.items():
         pods = [pod for pod in snapshot.pods if _is_spot_replica(pod, workload)]
-        hit = tuple(sorted({pod.node for pod in pods if pod.node in going}))
-        if hit:
-            yield _surge(name, workload, pods, hit, deployments)
+        nodes = tuple(sorted({pod.node for pod in pods if pod.node in hit}))
+        if nodes:
+            yield _surge(name, workload, pods, nodes, deployments)
 
 
 def _is_spot_replica(pod: Pod, workload: Workload) -> bool:
@@ -66,7 +70,7 @@ def _surge(
     name: str,
     workload: Workload,
     pods: list[Pod],
-    hit: tuple[str, ...],
+    nodes: tuple[str, ...],
     deployments: Mapping[tuple[str, str], Deployment],
 ) -> Action:
     spot = deployments.get((workload.namespace, workload.spot))
@@ -74,15 +78,15 @@ def _surge(
     if spot is None or on_demand is None:
         lost = workload.spot if spot is None else workload.on_demand
         reason = f"Deployment {workload.namespace}/{lost} is not in the cluster; check the policy"
-        return Leave(subject=name, nodes=hit, reason=reason)
-    # Terminating pods have left the Deployment's ready count already.
-    leaving = sum(pod.ready and pod.stays is None for pod in pods)
-    target = on_demand_target(workload.on_demand_share, on_demand, spot, leaving)
-    staying = max(0, spot.ready - leaving)
+        return Leave(subject=name, nodes=nodes, reason=reason)
+    leaving = sum(pod.ready and pod.exempt is None for pod in pods)
+    gone = sum(pod.exempt in (None, "terminating") for pod in pods)
+    target = on_demand_target(workload.on_demand_share, on_demand, spot, leaving=leaving, gone=gone)
+    staying = min(spot.ready - leaving, max(0, spot.replicas - gone))
     why = f"{staying} of {spot.replicas} spot replicas are ready on nodes that stay"
     if target == on_demand.replicas:
         reason = f"{why}; {target} on-demand replicas already make up for it"
-        return Leave(subject=name, nodes=hit, reason=reason)
+        return Leave(subject=name, nodes=nodes, reason=reason)
     return Surge(
         workload=name,
         namespace=workload.namespace,
@@ -91,9 +95,14 @@ def _surge(
         before=on_demand.replicas,
         after=target,
         resource_version=on_demand.resource_version,
-        nodes=hit,
+        nodes=nodes,
         reason=why,
     )
+
+
+def _is_stale(interruption: Interruption, now: dt.datetime) -> bool:
+    """Whether the notice has outlived its instance: redelivered from the dead letters, say."""
+    return now >= interruption.taken_at + NOTICE_LASTS
 
 
 def _drain(
@@ -104,31 +113,43 @@ def _drain(
         reason = "no node of the cluster runs on this instance: it never joined, or is gone"
         yield Leave(subject=instance, nodes=(), reason=reason)
         return
-    if node.drained_by:
-        yield Leave(subject=node.name, nodes=(node.name,), reason=f"{node.drained_by} drains it")
+    if reason := _left_alone(interruption, node, now):
+        yield Leave(subject=node.name, nodes=(node.name,), reason=reason)
         return
     left = max(0, round((interruption.taken_at - now).total_seconds()))
-    if not (node.unschedulable and node.is_leaving(now)):
+    if not (node.unschedulable and node.is_marked(now)):
         yield Cordon(
             node=node.name,
             interrupted_at=interruption.taken_at.isoformat(),
             reason=f"{instance} is taken away in {left} s",
         )
-    yield from _evictions(node, pods)
+    moving = [pod for pod in pods if pod.node == node.name and pod.exempt is None]
+    if now < interruption.evict_until:
+        yield from map(_eviction, moving)
+    elif moving:
+        reason = f"the time is up with {len(moving)} pods still on it"
+        yield Leave(subject=node.name, nodes=(node.name,), reason=reason)
 
 
-def _evictions(node: Node, pods: Iterable[Pod]) -> Iterator[Evict]:
-    """Every pod that can move; those that asked not to be disrupted come last."""
-    moving = [pod for pod in pods if pod.node == node.name and pod.stays is None]
-    for pod in sorted(moving, key=lambda pod: pod.do_not_disrupt):
-        reason = "its node is taken away"
-        if pod.do_not_disrupt:
-            reason += "; it asked not to be disrupted, but would be killed without its grace period"
-        yield Evict(
-            node=node.name,
-            namespace=pod.namespace,
-            pod=pod.name,
-            uid=pod.uid,
-            deployment=pod.deployment,
-            reason=reason,
-        )
+def _left_alone(interruption: Interruption, node: Node, now: dt.datetime) -> str:
+    if _is_stale(interruption, now):
+        return f"the notice is too old: it was for {interruption.taken_at:%Y-%m-%d %H:%M} UTC"
+    if node.disrupted:
+        return "Karpenter drains it"
+    if node.auto_mode:
+        return "EKS Auto Mode drains it"
+    return ""
+
+
+def _eviction(pod: Pod) -> Evict:
+    reason = "its node is taken away"
+    if pod.do_not_disrupt:
+        reason += "; it asked not to be disrupted, but would be killed without its grace period"
+    return Evict(
+        node=pod.node,
+        namespace=pod.namespace,
+        pod=pod.name,
+        uid=pod.uid,
+        deployment=pod.deployment,
+        reason=reason,
+    )

@@ -62,7 +62,7 @@ def _summary(incidents: Sequence[Incident]) -> str:
         if isinstance(surge := outcome.action, Surge) and outcome.status in _MOVES
     ]
     statuses = {status for incident in incidents for status in incident.has}
-    if Status.FAILED in statuses:
+    if Status.FAILED in statuses or any(one.trouble and one.closed for one in incidents):
         moved.append("something failed")
     elif Status.BLOCKED in statuses:
         moved.append("a disruption budget holds pods back")
@@ -97,6 +97,9 @@ def _node_lines(incident: Incident) -> Iterator[str]:
     clock = incident.taken_at.strftime("%H:%M:%S UTC")
     title = incident.node or "no node"
     yield f"*{_name(title)}* ({_name(kind)}), taken away at <!date^{taken}^{{time_secs}}|{clock}>"
+    if incident.trouble:
+        mark, verb = _MARKS[Status.FAILED if incident.closed else Status.RETRY]
+        yield f"{mark} {verb}{_name(incident.trouble)}"
     evictions = [one for one in incident.outcomes if isinstance(one.action, Evict)]
     for outcome in incident.outcomes:
         if isinstance(outcome.action, Cordon | Leave):
@@ -116,9 +119,7 @@ def _line(outcome: Outcome) -> str:
         case Cordon():
             what = "cordon"
         case Leave() as leave:
-            why = outcome.detail or leave.reason
-            mark = mark if outcome.detail else ":white_small_square:"
-            return f"{mark} {verb}{_name(leave.subject)} left alone: {_name(why)}"
+            return f":white_small_square: {_name(leave.subject)} left alone: {_name(leave.reason)}"
         case Evict() as evict:
             what = f"evict {_name(evict.pod)}"
     detail = outcome.detail or outcome.action.reason
@@ -136,12 +137,18 @@ def _eviction_line(status: Status, outcomes: list[Outcome]) -> str:
     return f"{line} ({_name(detail)})" if detail else line
 
 
-_MOVES = {Status.DONE: "goes", Status.OBSERVED: "would go", Status.RETRY: "is to go"}
+_MOVES = {
+    Status.DONE: "goes",
+    Status.OBSERVED: "would go",
+    Status.RETRY: "is to go",
+    Status.OVERTAKEN: "is to go",
+}
 _MARKS = {
     Status.DONE: (":white_check_mark:", ""),
     Status.OBSERVED: (":eye:", "would "),
     Status.UNNEEDED: (":heavy_minus_sign:", "not needed: "),
     Status.BLOCKED: (":hourglass:", "held back: "),
+    Status.OVERTAKEN: (":repeat:", "overtaken, trying again: "),
     Status.RETRY: (":repeat:", "trying again: "),
     Status.FAILED: (":x:", "failed: "),
 }

@@ -56,6 +56,7 @@ class Status(enum.Enum):
     OBSERVED = "observed"  # observe mode: decided and told, not carried out
     UNNEEDED = "unneeded"  # already so when we came
     BLOCKED = "blocked"  # a disruption budget refused; tried again until the deadline
+    OVERTAKEN = "overtaken"  # somebody wrote in between: decided anew
     RETRY = "retry"  # a passing failure: worth another try
     FAILED = "failed"  # a permanent failure
 

@@ -99,7 +99,7 @@ class Slack(_Section, frozen=True, kw_only=True):
         str,
         msgspec.Meta(
             title="an https:// address that ends in /",
-            pattern=r"^(https://[^\s/]+|http://127\.0\.0\.1(:[0-9]+)?)/([^\s]*/)?$",
+            pattern=r"^(https://[^\s/@]+|http://127\.0\.0\.1(:[0-9]+)?)/([^\s]*/)?$",
             description="Base address of Slack's Web API; another one for GovSlack.",
         ),
     ] = "https://slack.com/api/"
@@ -216,8 +216,13 @@ class Problem(msgspec.Struct, frozen=True):
 def cross_check(policy: Policy) -> tuple[Problem, ...]:
     """What types alone cannot say: names that must exist, and things that must differ."""
     problems = _vpc_problems(policy)
+    alike: dict[str, str] = {}
     for name, cluster in policy.clusters.items():
         at: tuple[str | int, ...] = ("clusters", name)
+        # A stack's name may hold no underscore, and every cluster has a stack.
+        other = alike.setdefault(name.replace("_", "-"), name)
+        if other != name:
+            problems.append(Problem(at, name, f"a name that differs from {other} by more than _"))
         problems += _pool_problems(at, cluster)
         problems += _workload_problems(at, cluster)
     return tuple(problems)

@@ -1,11 +1,17 @@
 """Carries a plan out against a deadline: one outcome for each action."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from lambdas.adapters.kube import Kube
-from lambdas.core.errors import BudgetError, NotFoundError, PassingError, PermanentError
+from lambdas.core.errors import (
+    BudgetError,
+    ConflictError,
+    NotFoundError,
+    PassingError,
+    PermanentError,
+)
 from lambdas.core.plan import Action, Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.passes.gather import PARALLEL_CALLS
 
@@ -20,7 +26,8 @@ def apply(
 ) -> tuple[Outcome, ...]:
     """Surge, cordon, and then evict; nothing is begun after `stop_at`.
 
-    Pods whose surge is to be tried again wait for it: evicted first, they would be missed.
+    A pod whose surge is to be tried again waits for it: evicted first, it would be missed. So
+    does one whose node is not cordoned: its replacement might land there.
     """
 
     def attempt(action: Action) -> Outcome:
@@ -30,16 +37,13 @@ def apply(
         return _attempt(action, kube)
 
     first = [attempt(action) for action in actions if not isinstance(action, Evict)]
-    waiting = {
-        (outcome.action.namespace, outcome.action.spot_deployment)
-        for outcome in first
-        if isinstance(outcome.action, Surge) and outcome.status is Status.RETRY
-    }
+    obstacles = dict(_obstacles(first))
 
     def evict(action: Evict) -> Outcome:
-        if (action.namespace, action.deployment) in waiting:
-            detail = "waits for its workload's surge"
-            return Outcome(action=action, status=Status.RETRY, detail=detail)
+        for key in ((action.namespace, action.deployment), (action.node,)):
+            if key in obstacles:
+                status, detail = obstacles[key]
+                return Outcome(action=action, status=status, detail=detail)
         return attempt(action)
 
     with ThreadPoolExecutor(max_workers=PARALLEL_CALLS) as pool:
@@ -47,24 +51,42 @@ def apply(
         return (*first, *evictions)
 
 
+def _obstacles(
+    outcomes: Iterable[Outcome],
+) -> Iterator[tuple[tuple[str | None, ...], tuple[Status, str]]]:
+    """What stands in the way of evictions, by (namespace, Deployment) or by (node,)."""
+    for outcome in outcomes:
+        match outcome.action:
+            case Surge() as surge if outcome.status in (Status.RETRY, Status.OVERTAKEN):
+                key = (surge.namespace, surge.spot_deployment)
+                yield key, (Status.RETRY, "waits for its workload's surge")
+            case Cordon(node=node) if outcome.status in (Status.RETRY, Status.FAILED):
+                yield (node,), (outcome.status, "its node could not be cordoned")
+            case _:
+                pass
+
+
 def _observed(action: Action) -> Status:
     return Status.DONE if isinstance(action, Leave) else Status.OBSERVED
 
 
 def _attempt(action: Action, kube: Kube) -> Outcome:
+    status, detail = Status.DONE, ""
     try:
         _carry_out(action, kube)
     except BudgetError as error:
-        return Outcome(action=action, status=Status.BLOCKED, detail=str(error))
-    except NotFoundError as error:
-        if isinstance(action, Surge):
-            return Outcome(action=action, status=Status.FAILED, detail=str(error))
-        return Outcome(action=action, status=Status.UNNEEDED, detail="already gone")
+        status, detail = Status.BLOCKED, str(error)
+    except ConflictError as error:
+        status, detail = Status.OVERTAKEN, str(error)
     except PassingError as error:
-        return Outcome(action=action, status=Status.RETRY, detail=str(error))
+        status, detail = Status.RETRY, str(error)
+    except NotFoundError as error:
+        status, detail = Status.UNNEEDED, "already gone"
+        if isinstance(action, Surge):
+            status, detail = Status.FAILED, str(error)
     except PermanentError as error:
-        return Outcome(action=action, status=Status.FAILED, detail=str(error))
-    return Outcome(action=action, status=Status.DONE)
+        status, detail = Status.FAILED, str(error)
+    return Outcome(action=action, status=status, detail=detail)
 
 
 def _carry_out(action: Action, kube: Kube) -> None:

@@ -19,16 +19,16 @@ def gather(
 ) -> Snapshot:
     """Read what is on the nodes of these instances, and the Deployments that it concerns.
 
-    Nodes that carry an earlier notice are read with them: their pods are leaving as well.
+    Other nodes that are leaving are read with them: their pods cannot be counted on either.
     One list of nodes and one of NodeClaims, however many instances; then one list of pods a
     node, and one of Deployments a namespace.
     """
-    listed = [
-        node for node in kube.nodes() if node.instance_id in instance_ids or node.is_leaving(now)
-    ]
-    if not listed:
-        return Snapshot()
-    nodes = _with_claims(listed, kube.nodes_of_deleted_claims())
+    deleted = kube.nodes_of_deleted_claims()
+    nodes = tuple(
+        node
+        for node in (_with_claim(node, deleted) for node in kube.nodes())
+        if node.instance_id in instance_ids or node.is_leaving(now)
+    )
     with ThreadPoolExecutor(max_workers=PARALLEL_CALLS) as pool:
         pods = [pod for page in pool.map(kube.pods, (node.name for node in nodes)) for pod in page]
         namespaces = _namespaces(pods, cluster)
@@ -36,13 +36,8 @@ def gather(
     return Snapshot(nodes=nodes, pods=tuple(pods), deployments=tuple(deployments))
 
 
-def _with_claims(nodes: list[Node], deleted: frozenset[str]) -> tuple[Node, ...]:
-    return tuple(
-        msgspec.structs.replace(node, drained_by="Karpenter")
-        if node.name in deleted and not node.drained_by
-        else node
-        for node in nodes
-    )
+def _with_claim(node: Node, deleted: frozenset[str]) -> Node:
+    return msgspec.structs.replace(node, disrupted=True) if node.name in deleted else node
 
 
 def _namespaces(pods: list[Pod], cluster: Cluster) -> list[str]:

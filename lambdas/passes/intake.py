@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 
 from lambdas.adapters.ec2 import Ec2
 from lambdas.adapters.inbox import Inbox, Letter
-from lambdas.adapters.ledger import Ledger
+from lambdas.adapters.ledger import Ledger, Record
 from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.events import MalformedEventError, Notice, parse_event
 from lambdas.core.incident import Incident, is_same
@@ -41,7 +41,7 @@ class Intake:
         """Read a batch: the cases to work on, and the letters to be delivered again.
 
         What is malformed goes to the dead letters; what is none of our business, or finished
-        long ago, needs nothing more.
+        already, needs nothing more.
         """
         notices: list[tuple[Letter, Notice]] = []
         again: list[Letter] = []
@@ -71,43 +71,47 @@ class Intake:
     def _buried(self, letter: Letter, reason: str) -> bool:
         try:
             self.inbox.bury(letter.body, reason)
-        except PassingError as error:
+        except (PassingError, PermanentError) as error:
             self.logger.warning("put back: %s", error)
             return False
         return True
 
     def _join(self, notices: Sequence[tuple[Letter, Notice]]) -> list[Case]:
-        known = self._known({notice.instance_id for _, notice in notices})
-        fresh = {
-            notice.instance_id
-            for _, notice in notices
-            if notice.instance_id not in known
-            or not is_same(known[notice.instance_id], notice.noticed_at)
-        }
-        instances = self._instances(fresh)
-        cases = []
-        for letter, notice in notices:
-            incident = known.get(notice.instance_id)
-            if notice.instance_id in fresh:
-                incident = self._begin(notice, instances.get(notice.instance_id), incident)
-            if incident and not incident.finished:
-                cases.append(Case(letter=letter, incident=incident))
-        return cases
+        records = self._records({notice.instance_id for _, notice in notices})
+        incidents: dict[str, Incident] = {}
+        fresh: dict[str, Notice] = {}
+        for _, notice in notices:
+            record = records.get(notice.instance_id)
+            if record and record.incident and is_same(record.incident, notice.noticed_at):
+                incidents[notice.instance_id] = record.incident
+            else:
+                fresh[notice.instance_id] = notice
+        instances = self.ec2.instances(fresh) if fresh else {}
+        for instance_id, notice in fresh.items():
+            record = records.get(instance_id)
+            version = record.version if record else 0
+            if incident := self._begin(notice, instances.get(instance_id), version):
+                incidents[instance_id] = incident
+        return [
+            Case(letter=letter, incident=incidents[notice.instance_id])
+            for letter, notice in notices
+            if notice.instance_id in incidents and not self._is_over(incidents[notice.instance_id])
+        ]
 
-    def _instances(self, instance_ids: set[str]) -> dict[str, Instance]:
-        return self.ec2.instances(instance_ids) if instance_ids else {}
+    def _is_over(self, incident: Incident) -> bool:
+        if incident.finished:
+            self.logger.info("finished before", instance=incident.instance_id)
+        return incident.finished
 
-    def _known(self, instance_ids: set[str]) -> dict[str, Incident]:
-        """Acting does not wait for the ledger: it finds what is done already by itself."""
+    def _records(self, instance_ids: set[str]) -> dict[str, Record]:
+        """Acting does not wait for the ledger: the cluster says itself what is done already."""
         try:
-            return self.ledger.incidents(instance_ids)
-        except PassingError as error:
+            return self.ledger.records(instance_ids)
+        except (PassingError, PermanentError) as error:
             self.logger.warning("acting without the ledger: %s", error)
             return {}
 
-    def _begin(
-        self, notice: Notice, instance: Instance | None, earlier: Incident | None
-    ) -> Incident | None:
+    def _begin(self, notice: Notice, instance: Instance | None, version: int) -> Incident | None:
         cluster = cluster_of(instance.tags, self.clusters) if instance else None
         if instance is None or cluster is None:
             self.logger.info("no cluster of the policy", instance=notice.instance_id)
@@ -122,5 +126,5 @@ class Intake:
             mode=self.mode,
             noticed_at=notice.noticed_at,
             taken_at=notice.taken_at,
-            version=earlier.version if earlier else 0,
+            version=version,
         )

@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 from lambdas.adapters.inbox import Inbox, Letter
 from lambdas.adapters.kube import Kube
 from lambdas.core.errors import PassingError, PermanentError
-from lambdas.core.incident import Incident, advance, concerns, stuck
+from lambdas.core.incident import Incident, advance, concerns, miss
 from lambdas.core.interruption import Interruption, decide
 from lambdas.core.plan import Evict, Outcome, Status, Surge
 from lambdas.core.policy import Cluster, Interruptions, Mode
@@ -24,8 +24,6 @@ from lambdas.passes.tell import Teller
 CONTINUE_AFTER = dt.timedelta(seconds=5)
 # Status writes bump a Deployment's resourceVersion: a surge overtaken by one is decided anew.
 ROUNDS = 3
-# People hear of trouble in reaching a cluster from the second failure on.
-TELL_FROM = 2
 _LONGEST_BACKOFF_SECONDS = 20
 
 
@@ -67,20 +65,11 @@ class InterruptionPass:
         incidents = {case.incident.instance_id: case.incident for case in cases}
         for _ in range(ROUNDS):
             acting = [one for one in incidents.values() if not one.closed]
-            if not acting:
+            if not acting or self.clock() >= stop_at:
                 break
-            try:
-                advanced = self._act(name, acting, stop_at)
-            except PassingError as error:
-                self.logger.warning("cluster put back: %s", error)
-                if max(case.letter.receives for case in cases) < TELL_FROM:
-                    return [case.letter for case in cases]
-                advanced = [stuck(one, Status.RETRY, str(error)) for one in acting]
-            except PermanentError as error:
-                self.logger.error("cluster given up: %s", error)
-                advanced = [stuck(one, Status.FAILED, str(error)) for one in acting]
+            advanced = self._round(name, acting, stop_at)
             incidents |= {one.instance_id: one for one in advanced}
-            if not any(_surge_overtaken(one) for one in advanced):
+            if not any(Status.OVERTAKEN in one.has for one in advanced):
                 break
         recorded = {one.instance_id: one for one in self.teller.record(incidents.values())}
         letters = {case.incident.instance_id: case.letter for case in cases}
@@ -91,6 +80,18 @@ class InterruptionPass:
         }
         return [case.letter for case in cases if case.incident.instance_id not in done]
 
+    def _round(
+        self, name: str, incidents: Sequence[Incident], stop_at: dt.datetime
+    ) -> list[Incident]:
+        try:
+            return self._act(name, incidents, stop_at)
+        except PassingError as error:
+            self.logger.warning("cluster not reached: %s", error)
+            return [miss(one, str(error), for_good=False) for one in incidents]
+        except PermanentError as error:
+            self.logger.error("cluster given up: %s", error)
+            return [miss(one, str(error), for_good=True) for one in incidents]
+
     def _act(
         self, name: str, incidents: Sequence[Incident], stop_at: dt.datetime
     ) -> list[Incident]:
@@ -100,7 +101,12 @@ class InterruptionPass:
         now = self.clock()
         snapshot = gather(kube, {one.instance_id for one in incidents}, cluster, now)
         interruptions = tuple(
-            Interruption(instance_id=one.instance_id, taken_at=one.taken_at) for one in incidents
+            Interruption(
+                instance_id=one.instance_id,
+                taken_at=one.taken_at,
+                evict_until=self._evict_until(one),
+            )
+            for one in incidents
         )
         actions = decide(interruptions, snapshot, cluster, now)
         if self.settings.mode is Mode.OBSERVE:
@@ -116,18 +122,20 @@ class InterruptionPass:
     def _advance(self, incident: Incident, node: str, outcomes: Iterable[Outcome]) -> Incident:
         known = msgspec.structs.replace(incident, node=node)
         its = [one for one in outcomes if concerns(one.action, node, incident.instance_id)]
-        margin = dt.timedelta(seconds=self.settings.margin_seconds)
-        return advance(known, its, self.clock(), margin)
+        return advance(known, its, time_is_up=self.clock() >= self._evict_until(incident))
+
+    def _evict_until(self, incident: Incident) -> dt.datetime:
+        return incident.taken_at - dt.timedelta(seconds=self.settings.margin_seconds)
 
     def _done(self, letter: Letter, incident: Incident | None) -> bool:
         """Whether a letter can go: its incident is finished, or its continuation is sent."""
-        if incident is None or incident.finished:
-            return incident is not None
-        if incident.closed or Status.RETRY in incident.has:
+        if incident is None:
             return False
+        if not incident.waits_for_budgets:
+            return incident.finished
         try:
             self.inbox.send_later(letter.body, CONTINUE_AFTER)
-        except PassingError as error:
+        except (PassingError, PermanentError) as error:
             self.logger.warning("no continuation: %s", error)
             return False
         return True
@@ -138,7 +146,7 @@ class InterruptionPass:
             seconds = min(2**letter.receives, _LONGEST_BACKOFF_SECONDS)
             try:
                 self.inbox.again_in(letter, dt.timedelta(seconds=seconds))
-            except PassingError as error:
+            except (PassingError, PermanentError) as error:
                 self.logger.warning("comes back late: %s", error)
             yield letter.message_id
 
@@ -150,10 +158,3 @@ class InterruptionPass:
                 self.count("Surges")
             elif outcome.status is Status.DONE and isinstance(outcome.action, Evict):
                 self.count("Evictions")
-
-
-def _surge_overtaken(incident: Incident) -> bool:
-    return any(
-        outcome.status is Status.RETRY and isinstance(outcome.action, Surge)
-        for outcome in incident.outcomes
-    )

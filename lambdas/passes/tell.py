@@ -11,8 +11,8 @@ from aws_lambda_powertools import Logger
 from lambdas.adapters.ledger import Ledger
 from lambdas.adapters.slack import Slack
 from lambdas.core import messages
-from lambdas.core.errors import PassingError, PermanentError
-from lambdas.core.incident import CLAIM, Incident, Told, to_tell
+from lambdas.core.errors import ConflictError, PassingError, PermanentError
+from lambdas.core.incident import CLAIM, Incident, Told, is_due
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,19 +28,28 @@ class Teller:
     def record(self, incidents: Iterable[Incident]) -> tuple[Incident, ...]:
         """Store incidents of one cluster, and post what is due: one message a thread.
 
-        Returns what is on record now. What could not be written is left out, and what could
-        not be posted is not marked as told: the notices of both must be tried again. What
-        Slack refuses for good is logged, and not repeated.
+        Returns what is on record now. What could not be written, or is being told by another
+        function, is left out, and what could not be posted is not marked as told: the notices
+        of all these must be tried again. What Slack refuses for good is logged and counted.
         """
         now = self.clock()
         silent: list[Incident] = []
         claimed: list[Incident] = []
         for incident in incidents:
-            due = to_tell(incident, now) is not None
-            claim = now + CLAIM if due else incident.claimed_until
-            written = self._write(msgspec.structs.replace(incident, claimed_until=claim))
-            if written:
-                (claimed if due else silent).append(written)
+            if incident.claimed_until and now < incident.claimed_until:
+                continue  # another function is posting; writing now would undo its work
+            due = is_due(incident)
+            claim = now + CLAIM if due else None
+            try:
+                written = self.ledger.write(msgspec.structs.replace(incident, claimed_until=claim))
+            except ConflictError as error:
+                self.logger.info("not recorded: %s", error)
+                continue
+            except (PassingError, PermanentError) as error:
+                # The others would wait for the same answer, and time is short.
+                self.logger.warning("not recorded: %s", error)
+                break
+            (claimed if due else silent).append(written)
         claimed.sort(key=_conversation)
         told = [
             incident
@@ -48,13 +57,6 @@ class Teller:
             for incident in self._post(tuple(group))
         ]
         return (*silent, *told)
-
-    def _write(self, incident: Incident) -> Incident | None:
-        try:
-            return self.ledger.write(incident)
-        except PassingError as error:
-            self.logger.warning("not recorded: %s", error, instance=incident.instance_id)
-            return None
 
     def _post(self, incidents: tuple[Incident, ...]) -> list[Incident]:
         now = self.clock()
@@ -72,8 +74,14 @@ class Teller:
         return self._release(_told(incident, thread or posted) for incident in incidents)
 
     def _release(self, incidents: Iterable[Incident]) -> list[Incident]:
-        free = (msgspec.structs.replace(one, claimed_until=None) for one in incidents)
-        return [written for one in free if (written := self._write(one))]
+        released = []
+        for incident in incidents:
+            free = msgspec.structs.replace(incident, claimed_until=None)
+            try:
+                released.append(self.ledger.write(free))
+            except (PassingError, PermanentError) as error:
+                self.logger.warning("not recorded: %s", error)
+        return released
 
 
 def _told(incident: Incident, thread: str) -> Incident:

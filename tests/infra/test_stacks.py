@@ -172,8 +172,9 @@ def test_the_function_takes_batches_and_fails_message_by_message(
     public: dict[str, Resource],
 ) -> None:
     source = only(public, "AWS::Lambda::EventSourceMapping")
-    assert source["BatchSize"] == 100
-    assert source["MaximumBatchingWindowInSeconds"] == 1
+    assert source["BatchSize"] == 10
+    # With a window, Lambda may wait 20 s for a quiet queue.
+    assert "MaximumBatchingWindowInSeconds" not in source
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert source["ScalingConfig"] == {"MaximumConcurrency": 5}
 
@@ -265,6 +266,17 @@ def test_only_the_region_of_a_private_cluster_joins_the_vpc(
         "SubnetIds": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
         "SecurityGroupIds": ["sg-0123456789abcdef0"],
     }
+
+
+def test_only_a_function_in_a_vpc_is_kept_awake(
+    public: dict[str, Resource], private: dict[str, Resource]
+) -> None:
+    def schedules(resources: dict[str, Resource]) -> list[str]:
+        rules = of_type(resources, "AWS::Events::Rule").values()
+        return [rule["ScheduleExpression"] for rule in rules if "ScheduleExpression" in rule]
+
+    assert schedules(public) == []
+    assert schedules(private) == ["rate(1 day)"]
 
 
 def test_the_functions_code_cannot_use_what_lambda_needs_for_the_vpc(

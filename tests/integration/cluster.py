@@ -25,7 +25,7 @@ class ClusterUnderTest:
             self.create("v1", "Namespace", namespace)
 
     def kube(self, token: str = TOKEN) -> Kube:
-        return Kube(self.name, self.stand_in.url, self.stand_in.ca_pem, lambda: token)
+        return Kube(self.name, self.stand_in.url, self.stand_in.ca_pem, lambda **_: token)
 
     def create(self, version: str, kind: str, name: str, **body: Any) -> dict[str, Any]:
         metadata = {"name": name, **body.pop("metadata", {})}

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from lambdas.adapters.ec2 import Ec2
 from lambdas.adapters.eks import Connection, Eks
 from lambdas.adapters.inbox import Inbox, Letter, letters
-from lambdas.adapters.ledger import Ledger
+from lambdas.adapters.ledger import Ledger, Record
 from lambdas.adapters.secrets import read_slack_token
 from lambdas.core.errors import ConflictError, PassingError, PermanentError
 from lambdas.core.incident import Incident
@@ -117,7 +117,7 @@ def test_a_certificate_that_is_none_is_a_permanent_error(aws: boto3.Session) -> 
 
 
 def test_a_cluster_that_does_not_exist_is_a_permanent_error(aws: boto3.Session) -> None:
-    with pytest.raises(PermanentError, match=r"gpu-prod.*check the policy"):
+    with pytest.raises(PermanentError, match="cluster gpu-prod of the policy"):
         eks_adapter(aws).connection("gpu-prod")
 
 
@@ -201,10 +201,27 @@ def ledger(aws: boto3.Session) -> Ledger:
 
 
 def test_an_incident_comes_back_as_it_was_written(ledger: Ledger) -> None:
-    assert ledger.incidents({"i-0123456789abcdef0"}) == {}
+    assert ledger.records({"i-0123456789abcdef0"}) == {}
     written = ledger.write(incident())
     assert written.version == 1
-    assert ledger.incidents({"i-0123456789abcdef0", "i-other"}) == {"i-0123456789abcdef0": written}
+    assert ledger.records({"i-0123456789abcdef0", "i-other"}) == {
+        "i-0123456789abcdef0": Record(version=1, incident=written)
+    }
+
+
+@pytest.mark.parametrize("text", ["", "{}", "garbage", '{"instance_id": 7}'])
+def test_a_record_of_a_form_we_do_not_know_can_be_written_over(
+    aws: boto3.Session, ledger: Ledger, text: str
+) -> None:
+    item = {
+        "pk": {"S": "interruption#i-0123456789abcdef0"},
+        "version": {"N": "3"},
+        "incident": {"S": text},
+    }
+    aws.client("dynamodb").put_item(TableName="ledger", Item=item)
+    found = ledger.records({"i-0123456789abcdef0"})["i-0123456789abcdef0"]
+    assert found == Record(version=3, incident=None)
+    assert ledger.write(msgspec.structs.replace(incident(), version=3)).version == 4
 
 
 def test_of_two_writers_one_wins(ledger: Ledger) -> None:
@@ -228,7 +245,7 @@ def test_a_ledger_that_does_not_answer_is_a_passing_error(aws: boto3.Session) ->
     client = aws.client("dynamodb")
     nowhere = Ledger(client, "no-such-table")
     with pytest.raises(PassingError, match="no-such-table"):
-        nowhere.incidents({"i-1"})
+        nowhere.records({"i-1"})
     with pytest.raises(PassingError, match="no-such-table"):
         nowhere.write(incident())
 
@@ -307,7 +324,7 @@ def test_the_bot_token_is_read(aws: boto3.Session, value: str) -> None:
     assert read_slack_token(client, "slack") == "xoxb-1-2-3"
 
 
-@pytest.mark.parametrize("value", ["hunter2", '{"token": "xoxb-1"}'])
+@pytest.mark.parametrize("value", ["hunter2", '{"token": "xoxb-1"}', "xoxb-1\nX-Evil: 1"])
 def test_a_secret_without_a_bot_token_says_what_to_put_there(
     aws: boto3.Session, value: str
 ) -> None:

@@ -402,6 +402,77 @@ def test_ec2_that_refuses_us_leaves_the_notices_in_the_dead_letters(stage: Stage
     assert dead["Body"] == letter(instance).body
 
 
+def test_a_rehearsal_does_not_hide_the_real_notice(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.run(letter(instance), mode=Mode.OBSERVE)
+    stage.now += dt.timedelta(minutes=40)
+    real = (NOTICED + dt.timedelta(minutes=40)).isoformat()
+    assert stage.run(letter(instance, time=real)) == ()
+    assert stage.replicas() == 3
+
+
+def test_a_notice_from_the_dead_letters_drains_nothing(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.now += dt.timedelta(days=3)
+    assert stage.run(letter(instance)) == ()
+    assert stage.cluster.writes() == []
+    (message,) = stage.slack.messages
+    assert "the notice is too old" in json.dumps(message.blocks)
+
+
+def test_a_record_that_nobody_can_read_holds_nothing_up(stage: Stage) -> None:
+    instance = stage.scene()
+    item = {
+        "pk": {"S": f"interruption#{instance}"},
+        "version": {"N": "3"},
+        "incident": {"S": "{}"},
+    }
+    stage.dynamodb.put_item(TableName="ledger", Item=item)
+    assert stage.run(letter(instance)) == ()
+    assert stage.incident(instance).finished
+
+
+def test_pods_are_not_evicted_from_a_node_that_could_not_be_cordoned(stage: Stage) -> None:
+    instance = stage.scene()
+    real = stage.cluster.kube()
+
+    class Refusing:
+        """The cluster, where nodes cannot be patched."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def cordon(self, _node: str, _interrupted_at: str) -> None:
+            raise PermanentError("a webhook refuses")
+
+    refusing: Any = Refusing()
+    stage.connect = lambda _name: refusing
+    assert stage.run(letter(instance)) == ()
+    assert stage.cluster.writes() == [f"PATCH {SCALE} 200"]
+    (message,) = stage.slack.messages
+    assert "its node could not be cordoned" in json.dumps(message.blocks)
+
+
+def test_a_cluster_that_is_lost_in_the_middle_keeps_the_record(stage: Stage) -> None:
+    instance = stage.scene()
+    stage.cluster.budget("chat", "chat-spot", allowed=1)
+    stage.run(letter(instance))
+
+    def broken(_name: str) -> Kube:
+        raise PassingError("no route to host")
+
+    working, stage.connect = stage.connect, broken
+    assert stage.run(letter(instance)) == ("m-1",)
+    incident = stage.incident(instance)
+    assert incident.trouble == "no route to host"
+    assert len(incident.outcomes) == 4
+    stage.connect = working
+    budget = {"status": {"disruptionsAllowed": 1}}
+    stage.cluster.stand_in.store.patch(BUDGETS, "chat", budget, "inference")
+    assert stage.run(letter(instance, receives=2)) == ()
+    assert stage.incident(instance).finished
+
+
 def test_a_later_interruption_of_the_same_instance_is_another_incident(stage: Stage) -> None:
     instance = stage.scene()
     stage.run(letter(instance))

@@ -18,7 +18,7 @@ from lambdas.core.errors import (
 )
 from lambdas.core.snapshot import Node
 from local.kubernetes.resources import NODE_CLAIMS, NODES, PODS
-from tests.integration.cluster import ClusterUnderTest, running_cluster
+from tests.integration.cluster import TOKEN, ClusterUnderTest, running_cluster
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_nodes(cluster: ClusterUnderTest) -> None:
     cluster.node("auto", "i-3", labels={"eks.amazonaws.com/compute-type": "auto"})
     cluster.create("v1", "Node", "joining", spec={})
     assert list(cluster.kube().nodes()) == [
-        Node(name="auto", instance_id="i-3", drained_by="EKS Auto Mode"),
-        Node(name="disrupted", instance_id="i-2", drained_by="Karpenter"),
+        Node(name="auto", instance_id="i-3", auto_mode=True),
+        Node(name="disrupted", instance_id="i-2", disrupted=True),
         Node(name="plain", instance_id="i-1"),
     ]
 
@@ -77,7 +77,7 @@ def test_pods_of_a_node(cluster: ClusterUnderTest) -> None:
     cluster.stand_in.store.delete(PODS, "going", "inference", grace_seconds=30)
     cluster.pod("elsewhere", "node-b")
     pods = {pod.name: pod for pod in cluster.kube().pods("node-a")}
-    assert {name: pod.stays for name, pod in pods.items()} == {
+    assert {name: pod.exempt for name, pod in pods.items()} == {
         "chat-1": None,
         "plugin": "daemon",
         "job": "finished",
@@ -130,13 +130,13 @@ def test_evictions(cluster: ClusterUnderTest) -> None:
     kube = cluster.kube()
     pods = {pod.name: pod for pod in kube.pods("node-a")}
     kube.evict("inference", "free", pods["free"].uid)
-    assert {pod.name: pod.stays for pod in kube.pods("node-a")}["free"] == "terminating"
+    assert {pod.name: pod.exempt for pod in kube.pods("node-a")}["free"] == "terminating"
     with pytest.raises(BudgetError, match="disruption budget"):
         kube.evict("inference", "held", pods["held"].uid)
     with pytest.raises(PermanentError, match="Leave the pod one budget"):
         kube.evict("inference", "twice", pods["twice"].uid)
     with pytest.raises(ConflictError):
-        kube.evict("inference", "held", "another-uid")
+        kube.evict("inference", "free", "another-uid")
     with pytest.raises(NotFoundError):
         kube.evict("inference", "gone", "uid")
 
@@ -151,18 +151,31 @@ def test_without_an_access_entry_the_hint_names_it(cluster: ClusterUnderTest) ->
         list(cluster.kube("nobody").nodes())
 
 
+def test_a_token_that_is_refused_is_renewed_once(cluster: ClusterUnderTest) -> None:
+    cluster.node("node-a", "i-1")
+    asked: list[bool] = []
+
+    def token(*, renew: bool = False) -> str:
+        asked.append(renew)
+        return TOKEN if renew else "ended"
+
+    kube = Kube("gpu-prod", cluster.stand_in.url, cluster.stand_in.ca_pem, token)
+    assert [node.name for node in kube.nodes()] == ["node-a"]
+    assert asked == [False, True]
+
+
 def test_a_server_that_is_not_there_is_a_passing_error(cluster: ClusterUnderTest) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{unused.getsockname()[1]}"
-        kube = Kube("gpu-prod", url, cluster.stand_in.ca_pem, lambda: "token")
+        kube = Kube("gpu-prod", url, cluster.stand_in.ca_pem, lambda **_: "token")
         with pytest.raises(PassingError, match=r"cluster gpu-prod: GET /api/v1/nodes"):
             list(kube.nodes())
 
 
 def test_a_server_that_is_not_the_cluster_is_not_trusted(cluster: ClusterUnderTest) -> None:
     with running_cluster() as other:
-        kube = Kube("gpu-prod", other.stand_in.url, cluster.stand_in.ca_pem, lambda: "token")
+        kube = Kube("gpu-prod", other.stand_in.url, cluster.stand_in.ca_pem, lambda **_: "token")
         with pytest.raises(PassingError, match="certificate"):
             list(kube.nodes())
         assert other.stand_in.journal == ()
@@ -201,7 +214,7 @@ def test_whatever_the_server_answers(name: str) -> None:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        kube = Kube("gpu-prod", f"http://127.0.0.1:{server.server_port}", "", lambda: "token")
+        kube = Kube("gpu-prod", f"http://127.0.0.1:{server.server_port}", "", lambda **_: "token")
         if kind is None:
             assert list(kube.nodes()) == []
         else:

@@ -1,7 +1,9 @@
 """The Slack adapter against the stand-in, which checks as Slack does."""
 
 import datetime as dt
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -79,3 +81,31 @@ def test_nobody_there_is_a_passing_error(stand_in: SlackStandIn) -> None:
     stand_in.stop()
     with pytest.raises(PassingError, match="Slack at http"):
         gone.post(MESSAGE)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>no healthy upstream</html>", b"", b"null", b"[]", b"\xff", b'{"ok": true}']
+)
+def test_an_answer_that_slack_would_not_give_is_a_passing_error(body: bytes) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        odd = Slack("#gpu-ops", f"http://127.0.0.1:{server.server_port}/api/", lambda: TOKEN)
+        with pytest.raises(PassingError, match="Slack"):
+            odd.post(MESSAGE)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -49,7 +49,6 @@ def test_a_notice_says_when_the_instance_is_taken_away(action: str, taken_at: dt
     detail = {"instance-id": "i-0123456789abcdef0", "instance-action": action}
     notice = parse_event(json.dumps(envelope(detail=detail)), NOW)
     assert notice == Notice(
-        event_id="1e5527d7-bb36-4607-3370-4164db56a40e",
         instance_id="i-0123456789abcdef0",
         action=InstanceAction(action),
         noticed_at=NOTICED,
@@ -91,6 +90,13 @@ def test_other_events_are_unknown(changes: dict[str, object]) -> None:
         (json.dumps(envelope(time="yesterday")), "$.time"),
         (json.dumps(envelope(time="2026-03-01T12:00:00")), "$.time"),
         (json.dumps(envelope(time="2026-03-01T13:00:00Z")), "future"),
+        (json.dumps(envelope(time="0001-01-01T00:00:00+14:00")), "date value out of range"),
+        (
+            json.dumps(
+                envelope(detail={"instance-id": "i-0123456789abcdef0\n", "instance-action": "stop"})
+            ),
+            "$.detail.instance-id",
+        ),
         (
             json.dumps(envelope(detail={"instance-id": "x; rm", "instance-action": "stop"})),
             "$.detail.instance-id",

@@ -1,19 +1,19 @@
 """The record of an interruption: how it advances, and what is due to be told."""
 
 import datetime as dt
+from typing import Any
 
 import msgspec
 import pytest
 
 from lambdas.core.incident import (
-    CLAIM,
     Incident,
     Told,
     advance,
     concerns,
+    is_due,
     is_same,
-    stuck,
-    to_tell,
+    miss,
 )
 from lambdas.core.plan import Action, Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.core.policy import Mode
@@ -21,8 +21,6 @@ from lambdas.core.policy import Mode
 NOTICED = dt.datetime(2026, 3, 1, 12, 0, 0, tzinfo=dt.UTC)
 TAKEN = NOTICED + dt.timedelta(seconds=120)
 EARLY = NOTICED + dt.timedelta(seconds=5)
-TIME_IS_UP = NOTICED + dt.timedelta(seconds=106)
-MARGIN = dt.timedelta(seconds=15)
 
 INCIDENT = Incident(
     instance_id="i-a",
@@ -65,12 +63,12 @@ def outcome(action: Action, status: Status, detail: str = "") -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("before", "new", "now", "after", "closed"),
+    ("before", "new", "time_is_up", "after", "closed"),
     [
         pytest.param(
             (),
             (outcome(SURGE, Status.DONE), outcome(evict("a"), Status.DONE)),
-            EARLY,
+            False,
             (outcome(SURGE, Status.DONE), outcome(evict("a"), Status.DONE)),
             True,
             id="all done at once",
@@ -78,7 +76,7 @@ def outcome(action: Action, status: Status, detail: str = "") -> Outcome:
         pytest.param(
             (),
             (outcome(evict("a"), Status.BLOCKED), outcome(evict("b"), Status.DONE)),
-            EARLY,
+            False,
             (outcome(evict("a"), Status.BLOCKED), outcome(evict("b"), Status.DONE)),
             False,
             id="a budget blocks: open",
@@ -86,7 +84,7 @@ def outcome(action: Action, status: Status, detail: str = "") -> Outcome:
         pytest.param(
             (outcome(evict("a"), Status.BLOCKED), outcome(evict("b"), Status.DONE)),
             (outcome(evict("a"), Status.DONE),),
-            EARLY,
+            False,
             (outcome(evict("a"), Status.DONE), outcome(evict("b"), Status.DONE)),
             True,
             id="the budget gives way",
@@ -94,15 +92,26 @@ def outcome(action: Action, status: Status, detail: str = "") -> Outcome:
         pytest.param(
             (outcome(evict("a"), Status.BLOCKED),),
             (outcome(evict("a"), Status.BLOCKED),),
-            TIME_IS_UP,
+            True,
             (outcome(evict("a"), Status.BLOCKED),),
             True,
             id="time is up: closed with what is blocked",
         ),
         pytest.param(
+            (outcome(evict("a"), Status.BLOCKED), outcome(evict("b"), Status.RETRY)),
+            (),
+            True,
+            (
+                outcome(evict("a"), Status.BLOCKED),
+                outcome(evict("b"), Status.UNNEEDED, "no longer needed"),
+            ),
+            True,
+            id="time is up: nothing is evicted any more, and what is blocked stays so",
+        ),
+        pytest.param(
             (outcome(evict("a"), Status.RETRY),),
             (outcome(evict("a"), Status.RETRY),),
-            TIME_IS_UP,
+            True,
             (outcome(evict("a"), Status.RETRY),),
             False,
             id="a passing failure is tried again even then",
@@ -110,7 +119,7 @@ def outcome(action: Action, status: Status, detail: str = "") -> Outcome:
         pytest.param(
             (outcome(evict("a"), Status.BLOCKED),),
             (),
-            EARLY,
+            False,
             (outcome(evict("a"), Status.UNNEEDED, "no longer needed"),),
             True,
             id="the pod is gone by itself",
@@ -118,70 +127,85 @@ def outcome(action: Action, status: Status, detail: str = "") -> Outcome:
         pytest.param(
             (outcome(SURGE, Status.DONE), outcome(evict("a"), Status.BLOCKED)),
             (outcome(LEAVE, Status.DONE), outcome(evict("a"), Status.DONE)),
-            EARLY,
+            False,
             (outcome(SURGE, Status.DONE), outcome(evict("a"), Status.DONE)),
             True,
             id="our own surge seen again is not told as left alone",
         ),
-        pytest.param((), (), EARLY, (), True, id="nothing to do"),
+        pytest.param((), (), False, (), True, id="nothing to do"),
     ],
 )
 def test_advance(
     before: tuple[Outcome, ...],
     new: tuple[Outcome, ...],
-    now: dt.datetime,
+    time_is_up: bool,
     after: tuple[Outcome, ...],
     closed: bool,
 ) -> None:
     incident = msgspec.structs.replace(INCIDENT, outcomes=before)
-    advanced = advance(incident, new, now, MARGIN)
+    advanced = advance(incident, new, time_is_up=time_is_up)
     assert (advanced.outcomes, advanced.closed) == (after, closed)
 
 
-def test_out_of_reach_keeps_what_was_done_and_goes_away_when_it_is_over() -> None:
-    done = outcome(SURGE, Status.DONE)
-    blocked = outcome(evict("a"), Status.BLOCKED)
+def test_a_miss_keeps_what_was_done_and_is_forgotten_when_it_is_over() -> None:
+    done, blocked = outcome(SURGE, Status.DONE), outcome(evict("a"), Status.BLOCKED)
     incident = msgspec.structs.replace(INCIDENT, outcomes=(done, blocked))
-    once = stuck(incident, Status.RETRY, "503")
-    twice = stuck(once, Status.RETRY, "504")
-    assert not twice.closed
-    assert twice.outcomes[:2] == (done, blocked)
-    assert [one.detail for one in twice.outcomes[2:]] == ["504"]
-    over = advance(twice, (outcome(evict("a"), Status.DONE),), EARLY, MARGIN)
-    assert over.closed
-    assert over.has == {Status.DONE, Status.UNNEEDED}
+    missed = miss(incident, "503", for_good=False)
+    assert (missed.trouble, missed.misses, missed.closed) == ("503", 1, False)
+    assert missed.outcomes == (done, blocked)
+    assert not missed.waits_for_budgets
+    over = advance(missed, (outcome(evict("a"), Status.DONE),), time_is_up=False)
+    assert (over.trouble, over.closed) == ("", True)
 
 
 def test_refused_for_good_closes() -> None:
-    assert stuck(INCIDENT, Status.FAILED, "403").closed
+    assert miss(INCIDENT, "403", for_good=True).closed
 
 
 @pytest.mark.parametrize(
     ("changes", "due"),
     [
-        ({}, Told.OPENING),
-        ({"closed": True}, Told.EVERYTHING),
-        ({"told": Told.OPENING}, None),
-        ({"told": Told.OPENING, "closed": True}, Told.EVERYTHING),
-        ({"told": Told.EVERYTHING, "closed": True}, None),
-        ({"claimed_until": EARLY + CLAIM}, None),
-        ({"claimed_until": EARLY}, Told.OPENING),
+        ({}, False),
+        ({"outcomes": (outcome(CORDON, Status.DONE),)}, True),
+        ({"misses": 1, "trouble": "503"}, False),
+        ({"misses": 2, "trouble": "503"}, True),
+        ({"closed": True}, True),
+        ({"told": Told.OPENING, "outcomes": (outcome(CORDON, Status.BLOCKED),)}, False),
+        ({"told": Told.OPENING, "closed": True}, True),
+        ({"told": Told.EVERYTHING, "closed": True}, False),
     ],
 )
-def test_to_tell(changes: dict[str, object], due: Told | None) -> None:
-    assert to_tell(msgspec.structs.replace(INCIDENT, **changes), EARLY) == due
+def test_is_due(changes: dict[str, Any], due: bool) -> None:
+    assert is_due(msgspec.structs.replace(INCIDENT, **changes)) == due
+
+
+@pytest.mark.parametrize(
+    ("statuses", "waits"),
+    [
+        ((Status.DONE, Status.BLOCKED), True),
+        ((Status.DONE,), False),
+        ((Status.BLOCKED, Status.RETRY), False),
+        ((Status.BLOCKED, Status.OVERTAKEN), False),
+        ((), False),
+    ],
+)
+def test_what_waits_for_budgets_alone(statuses: tuple[Status, ...], waits: bool) -> None:
+    outcomes = tuple(outcome(evict(str(one)), one) for one in statuses)
+    assert msgspec.structs.replace(INCIDENT, outcomes=outcomes).waits_for_budgets == waits
 
 
 @pytest.mark.parametrize(
     ("noticed_at", "same"),
     [
-        (NOTICED, True),
-        (NOTICED + dt.timedelta(minutes=2), True),
-        (NOTICED - dt.timedelta(minutes=2), True),
-        (NOTICED + dt.timedelta(hours=1), False),
+        pytest.param(NOTICED, True, id="a second delivery"),
+        pytest.param(TAKEN, True, id="another event about the same interruption"),
+        pytest.param(TAKEN + dt.timedelta(seconds=1), False, id="a later interruption"),
+        pytest.param(NOTICED - dt.timedelta(days=3), True, id="an old event, delivered again"),
     ],
 )
-def test_a_much_later_notice_is_another_incident(noticed_at: dt.datetime, same: bool) -> None:
+def test_a_notice_from_after_the_end_is_another_incident(
+    noticed_at: dt.datetime, same: bool
+) -> None:
     assert is_same(INCIDENT, noticed_at) == same
 
 
@@ -211,6 +235,7 @@ def test_a_record_survives_the_ledger_unchanged() -> None:
             outcome(LEAVE, Status.DONE),
         ),
         claimed_until=EARLY,
+        trouble="503",
         thread="1.2",
     )
     assert msgspec.json.decode(msgspec.json.encode(incident), type=Incident) == incident

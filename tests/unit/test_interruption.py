@@ -34,7 +34,9 @@ B = Node(name="node-b", instance_id="i-b")
 
 
 def interruption(instance_id: str = "i-a") -> Interruption:
-    return Interruption(instance_id=instance_id, taken_at=TAKEN)
+    return Interruption(
+        instance_id=instance_id, taken_at=TAKEN, evict_until=TAKEN - dt.timedelta(seconds=15)
+    )
 
 
 def pod(name: str, node: str = "node-a", deployment: str | None = "chat-spot") -> Pod:
@@ -147,11 +149,45 @@ CASES: dict[str, tuple[tuple[Interruption, ...], Snapshot, tuple[Action, ...]]] 
             evict("chat-2", node="node-b"),
         ),
     ),
+    "evicted pods count although the ready count does not know it yet": (
+        (interruption("i-b"),),
+        Snapshot(
+            nodes=(msgspec.structs.replace(A, interrupted_at=TAKEN, unschedulable=True), B),
+            pods=(
+                msgspec.structs.replace(pod("chat-1"), exempt="terminating"),
+                pod("chat-2", node="node-b"),
+            ),
+            deployments=pair(ready=3, on_demand=2),
+        ),
+        (
+            surge(3, "1 of 3 spot replicas are ready on nodes that stay", ("node-b",), before=2),
+            cordon("node-b", "i-b"),
+            evict("chat-2", node="node-b"),
+        ),
+    ),
+    "pods on a node that Karpenter drains for an earlier notice are leaving too": (
+        (interruption("i-b"),),
+        Snapshot(
+            nodes=(msgspec.structs.replace(A, disrupted=True), B),
+            pods=(pod("chat-1"), pod("chat-2", node="node-b")),
+            deployments=pair(on_demand=2),
+        ),
+        (
+            surge(3, "1 of 3 spot replicas are ready on nodes that stay", ("node-b",), before=2),
+            cordon("node-b", "i-b"),
+            evict("chat-2", node="node-b"),
+        ),
+    ),
+    "a node of EKS Auto Mode is not ours": (
+        (interruption(),),
+        Snapshot(nodes=(msgspec.structs.replace(A, auto_mode=True),)),
+        (Leave(subject="node-a", nodes=("node-a",), reason="EKS Auto Mode drains it"),),
+    ),
     "a second delivery finds everything done": (
         (interruption(),),
         Snapshot(
             nodes=(msgspec.structs.replace(A, interrupted_at=TAKEN, unschedulable=True),),
-            pods=(msgspec.structs.replace(pod("chat-1"), stays="terminating"),),
+            pods=(msgspec.structs.replace(pod("chat-1"), exempt="terminating"),),
             deployments=pair(ready=2, on_demand=2),
         ),
         (
@@ -180,7 +216,7 @@ CASES: dict[str, tuple[tuple[Interruption, ...], Snapshot, tuple[Action, ...]]] 
     "Karpenter drains the node: only the surge is ours": (
         (interruption(),),
         Snapshot(
-            nodes=(msgspec.structs.replace(A, drained_by="Karpenter"),),
+            nodes=(msgspec.structs.replace(A, disrupted=True),),
             pods=(pod("chat-1"),),
             deployments=pair(),
         ),
@@ -189,26 +225,26 @@ CASES: dict[str, tuple[tuple[Interruption, ...], Snapshot, tuple[Action, ...]]] 
             Leave(subject="node-a", nodes=("node-a",), reason="Karpenter drains it"),
         ),
     ),
-    "daemon, mirror, finished and terminating pods stay; strangers go; last who asked for peace": (
+    "daemon, mirror, finished and terminating pods are exempt; strangers and the busy are not": (
         (interruption(),),
         Snapshot(
             nodes=(A,),
             pods=(
                 msgspec.structs.replace(pod("trainer", deployment=None), do_not_disrupt=True),
-                msgspec.structs.replace(pod("plugin", deployment=None), stays="daemon"),
-                msgspec.structs.replace(pod("done", deployment=None), stays="finished"),
-                msgspec.structs.replace(pod("old", deployment=None), stays="terminating"),
+                msgspec.structs.replace(pod("plugin", deployment=None), exempt="daemon"),
+                msgspec.structs.replace(pod("done", deployment=None), exempt="finished"),
+                msgspec.structs.replace(pod("old", deployment=None), exempt="terminating"),
                 pod("stranger", deployment="someone-elses"),
             ),
         ),
         (
             cordon(),
-            evict("stranger", deployment="someone-elses"),
             msgspec.structs.replace(
                 evict("trainer", deployment=None),
                 reason="its node is taken away; it asked not to be disrupted, "
                 "but would be killed without its grace period",
             ),
+            evict("stranger", deployment="someone-elses"),
         ),
     ),
     "a node that somebody cordoned by hand is still marked": (
@@ -271,25 +307,48 @@ def test_decide(name: str) -> None:
 
 
 def test_the_time_that_is_left_is_never_negative() -> None:
-    late = TAKEN + dt.timedelta(hours=1)
+    late = TAKEN + dt.timedelta(minutes=9)
     (action,) = decide((interruption(),), Snapshot(nodes=(A,)), CLUSTER, late)
     assert isinstance(action, Cordon)
     assert action.reason == "i-a is taken away in 0 s"
 
 
+def test_after_the_deadline_nothing_is_evicted_any_more() -> None:
+    snapshot = Snapshot(nodes=(A,), pods=(pod("chat-1"), pod("chat-2")), deployments=pair())
+    late = TAKEN - dt.timedelta(seconds=15)
+    moved, cordoned, left = decide((interruption(),), snapshot, CLUSTER, late)
+    assert isinstance(moved, Surge)
+    assert isinstance(cordoned, Cordon)
+    reason = "the time is up with 2 pods still on it"
+    assert left == Leave(subject="node-a", nodes=("node-a",), reason=reason)
+
+
+def test_a_notice_that_outlived_its_instance_moves_nothing() -> None:
+    late = TAKEN + dt.timedelta(minutes=10)
+    snapshot = Snapshot(nodes=(A,), pods=(pod("chat-1"),), deployments=pair())
+    assert decide((interruption(),), snapshot, CLUSTER, late) == (
+        Leave(
+            subject="node-a",
+            nodes=("node-a",),
+            reason="the notice is too old: it was for 2026-03-01 12:02 UTC",
+        ),
+    )
+
+
 counts = st.integers(min_value=0, max_value=50)
 
 
-@given(share=counts, on_demand=counts, spot=counts, ready=counts, leaving=counts)
+@given(share=counts, on_demand=counts, spot=counts, ready=counts, leaving=counts, gone=counts)
 def test_the_target_makes_up_for_what_is_missing_and_never_goes_down(
-    share: int, on_demand: int, spot: int, ready: int, leaving: int
+    *, share: int, on_demand: int, spot: int, ready: int, leaving: int, gone: int
 ) -> None:
     leaving = min(leaving, ready)
     spot_half, on_demand_half = pair(spot=spot, ready=ready, on_demand=on_demand)
-    target = on_demand_target(share, on_demand_half, spot_half, leaving)
+    target = on_demand_target(share, on_demand_half, spot_half, leaving=leaving, gone=gone)
     assert target >= on_demand
-    assert target + (ready - leaving) >= min(share + spot, target + spot)
+    # With what stays ready on spot, the replicas that are wished for are there.
+    assert target + (ready - leaving) >= share + spot
     assert target <= max(on_demand, share + spot)
     # Asked again after it was carried out, the answer stays.
     after = pair(spot=spot, ready=ready, on_demand=target)[1]
-    assert on_demand_target(share, after, spot_half, leaving) == target
+    assert on_demand_target(share, after, spot_half, leaving=leaving, gone=gone) == target

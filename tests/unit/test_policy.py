@@ -107,3 +107,11 @@ AT = ("clusters", "gpu-prod")
 )
 def test_cross_check(wrong: Policy, expected: tuple[Problem, ...]) -> None:
     assert cross_check(wrong) == expected
+
+
+def test_two_names_that_would_give_one_stack() -> None:
+    both = msgspec.structs.replace(
+        policy(), clusters={name: policy().clusters["gpu-prod"] for name in ("a-b", "a_b")}
+    )
+    expected = "a name that differs from a-b by more than _"
+    assert cross_check(both) == (Problem(("clusters", "a_b"), "a_b", expected),)
