@@ -12,6 +12,9 @@ NODE_VERSION := 24.19.0
 POLICY ?= shiftwright.yaml
 # What the rehearsed function may do: act or observe.
 MODE ?= act
+# Where it is rehearsed: stand-in, or real for a control plane with Karpenter.
+CLUSTER ?= stand-in
+BEFORE_DEMO := $(if $(filter real,$(CLUSTER)),cluster)
 TOOLS := .cache/tools
 UV := $(TOOLS)/bin/uv
 NODE := $(TOOLS)/bin/node
@@ -38,11 +41,11 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo demo-up
-demo: $(VENV) $(CDK)  ## Rehearse one spot interruption on this machine, start to finish
-	@$(RUN) local.demo --mode $(MODE)
+demo: $(VENV) $(CDK) $(BEFORE_DEMO)  ## Rehearse one spot interruption on this machine, start to finish
+	@$(RUN) local.demo --mode $(MODE) --cluster $(CLUSTER)
 
-demo-up: $(VENV) $(CDK)  ## The same, and keep everything running to play with
-	@$(RUN) local.demo --mode $(MODE) --keep
+demo-up: $(VENV) $(CDK) $(BEFORE_DEMO)  ## The same, and keep everything running to play with
+	@$(RUN) local.demo --mode $(MODE) --cluster $(CLUSTER) --keep
 
 .PHONY: test lint format bench
 test: $(VENV) $(CDK)  ## Run all tests, with the branch coverage of lambdas/
@@ -60,6 +63,19 @@ format: $(VENV)  ## Format the code and fix what can be fixed
 
 bench: $(VENV) $(CDK)  ## Measure speed and size, one JSON line a figure
 	@$(RUN) bench
+
+.PHONY: cluster cluster-up cluster-down test-cluster
+cluster: $(VENV)  ## Build a real control plane with Karpenter from Go modules, once
+	@$(RUN) control_plane.build
+
+cluster-up: $(VENV)  ## Run it on this machine, and say how to reach it
+	@$(RUN) control_plane.background up
+
+cluster-down: $(VENV)  ## End it
+	@$(RUN) control_plane.background down
+
+test-cluster: cluster $(CDK)  ## Run the tests against a real control plane
+	@CONTRACT_SERVERS=stand-in,real $(RUN) pytest tests/contract tests/permissions tests/cluster $(ARGS)
 
 .PHONY: check schema synth bootstrap deploy destroy
 check: $(VENV)  ## Check the policy file (POLICY=shiftwright.yaml)

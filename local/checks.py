@@ -6,10 +6,11 @@ import msgspec
 
 from lambdas.core.incident import Incident, Told
 from lambdas.core.policy import Mode
-from local.kubernetes import Happening, Request, Store
+from local.kubernetes import Happening, Request
 from local.kubernetes.facts import is_active, is_ready, owner_of
 from local.kubernetes.offers import POOL_LABEL
 from local.kubernetes.resources import DEPLOYMENTS, NODES, PODS
+from local.objects import Objects
 from local.recording import Check, Row, State, Track, fewest_ready
 from local.scene import CHAT, ON_DEMAND_POOL, SPOT_POOL, Pair, Scene
 from local.slack import Message, Refusal
@@ -54,7 +55,7 @@ def writes(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     return tuple(request for request in requests if request.method != "GET")
 
 
-def figures(store: Store, node: str) -> dict[str, str]:
+def figures(store: Objects, node: str) -> dict[str, str]:
     """The table's figures as they stand now."""
     with store.lock:
         nodes = store.list(NODES)
@@ -81,12 +82,12 @@ def table(before: dict[str, str], after: dict[str, str]) -> tuple[Row, ...]:
     return tuple(Row(figure, before[figure], after[figure]) for figure in before)
 
 
-def replicas(store: Store, pair: Pair, deployment: str) -> int:
+def replicas(store: Objects, pair: Pair, deployment: str) -> int:
     """The replicas that a Deployment is to have."""
     return int(store.get(DEPLOYMENTS, deployment, pair.namespace)["spec"]["replicas"])
 
 
-def ready_replicas(store: Store, pair: Pair) -> int:
+def ready_replicas(store: Objects, pair: Pair) -> int:
     """Replicas of a workload that serve, both halves together."""
     pods = store.list(PODS, pair.namespace, labels=f"{WORKLOAD_LABEL}={pair.name}")
     return sum(is_ready(pod) and is_active(pod) for pod in pods)

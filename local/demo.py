@@ -10,6 +10,7 @@ from pathlib import Path
 from lambdas.core.policy import Mode
 from local import page
 from local.aws import AwsError
+from local.cluster import ClusterError
 from local.console import Console
 from local.play import play
 from local.recording import Recording
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _run(options, console)
-    except (AwsError, StalledError, OSError) as error:
+    except (AwsError, ClusterError, StalledError, OSError) as error:
         console.line(console.paint(f"\nThe run ended early: {error}", "red"))
         return NOT_SET
     except KeyboardInterrupt:
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.demo", description=__doc__)
     parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.ACT)
+    parser.add_argument(
+        "--cluster", choices=("stand-in", "real"), default="stand-in", help="what Kubernetes it is"
+    )
     parser.add_argument("--page", type=Path, default=BUILD / "demo.html")
     parser.add_argument("--keep", action="store_true", help="keep everything running afterwards")
     return parser.parse_args(arguments)
@@ -50,7 +54,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     )
     console.heading("Setting the stage")
     options.page.parent.mkdir(parents=True, exist_ok=True)
-    with Stage(options.mode, console) as stage:
+    with Stage(options.mode, console, real=options.cluster == "real") as stage:
         console.heading("The interruption")
         recording = Rehearsal(stage, console).run()
         _report(recording, options.page, console)

@@ -46,7 +46,7 @@ class Narrator:
         text = f"spot interruption notice for {instance}: terminated in two minutes"
         self.story.tell(self._zero, Source.AWS, text)
         self.send()
-        self._stage.simulation.interrupt(instance, self._zero + NOTICE)
+        self._stage.machines.interrupt(instance, self._zero + NOTICE)
 
     def send(self) -> None:
         """Put the notice on the bus; more than once, and it is delivered more than once."""
@@ -55,7 +55,8 @@ class Narrator:
     def look(self) -> Incident | None:
         """Read the ledger, and tell what is new."""
         instance = self._scene.instance
-        incident = self._ledger.incidents({instance}).get(instance)
+        record = self._ledger.records({instance}).get(instance)
+        incident = record.incident if record else None
         now = self._stage.clock()
         if incident is not None:
             self._bookkeeper.read(incident, self.requests(), now)

@@ -118,7 +118,7 @@ class Player:
 
     def _add_node(self) -> None:
         instance = scene.run_instance(self._stage.client("ec2"), scene.SPOT_POOL)
-        node = self._stage.simulation.add_node(scene.SPOT_POOL, instance_id=instance)
+        node = self._stage.machines.add_node(scene.SPOT_POOL, instance_id=instance)
         self._console.line(f"  {node['metadata']['name']} is there, with instance {instance}")
 
 

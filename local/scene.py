@@ -128,18 +128,18 @@ def fill(store: Store, simulation: Simulation, clock: SceneClock, ec2: Any) -> S
     """
     began = clock() - _AGE
     clock.hold(began)
-    for body in _surroundings():
+    for body in surroundings():
         store.create(body)
     simulation.add_node(SPOT_POOL, instance_id=run_instance(ec2, SPOT_POOL))
     simulation.add_node(ON_DEMAND_POOL, instance_id=run_instance(ec2, ON_DEMAND_POOL))
-    for body in (*_pair(EMBED), _deployment(CHAT, "on-demand")):
+    for body in (*halves(EMBED), budget(EMBED), deployment(CHAT, "on-demand")):
         store.create(body)
     simulation.step()
     instance = run_instance(ec2, SPOT_POOL)
     node = simulation.add_node(SPOT_POOL, instance_id=instance)
-    store.create(_bystander())
+    store.create(bystander())
     simulation.step()
-    for body in (_deployment(CHAT, "spot"), _budget(CHAT)):
+    for body in (deployment(CHAT, "spot"), budget(CHAT)):
         store.create(body)
     simulation.step()
     clock.hold(began + _AGE / 2)
@@ -148,7 +148,8 @@ def fill(store: Store, simulation: Simulation, clock: SceneClock, ec2: Any) -> S
     return Scene(node=node["metadata"]["name"], instance=instance)
 
 
-def _surroundings() -> tuple[Object, ...]:
+def surroundings() -> tuple[Object, ...]:
+    """Namespaces and NodePools."""
     return (
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CHAT.namespace}},
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}},
@@ -157,8 +158,9 @@ def _surroundings() -> tuple[Object, ...]:
     )
 
 
-def _pair(pair: Pair) -> tuple[Object, ...]:
-    return _deployment(pair, "spot"), _deployment(pair, "on-demand"), _budget(pair)
+def halves(pair: Pair) -> tuple[Object, ...]:
+    """Both Deployments of a pair."""
+    return deployment(pair, "spot"), deployment(pair, "on-demand")
 
 
 def _node_pool(name: str, capacity: str, weight: int) -> Object:
@@ -180,7 +182,7 @@ def _taint() -> Object:
     return {"key": GPU, "value": "true", "effect": "NoSchedule"}
 
 
-def _deployment(pair: Pair, half: str) -> Object:
+def deployment(pair: Pair, half: str) -> Object:
     """One half of a pair; both stand behind the same Service by the label `app`."""
     labels = {WORKLOAD_LABEL: pair.name, HALF_LABEL: half}
     spot = half == "spot"
@@ -204,7 +206,8 @@ def _deployment(pair: Pair, half: str) -> Object:
     }
 
 
-def _budget(pair: Pair) -> Object:
+def budget(pair: Pair) -> Object:
+    """The floor of ready replicas, both halves together."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -216,7 +219,7 @@ def _budget(pair: Pair) -> Object:
     }
 
 
-def _bystander() -> Object:
+def bystander() -> Object:
     """A pod of another team's Job, that asked not to be disrupted."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "eval-nightly", "uid": "job-1"}
     return {

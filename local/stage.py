@@ -15,19 +15,18 @@ from lambdas.core.policy import Mode
 from local import deployed, scene
 from local.aws import Aws, bootstrap, deploy
 from local.clock import SceneClock, utc_now
+from local.cluster import Cluster, Machines, SimulatedCluster
 from local.console import Console
 from local.kubernetes import (
     MASTERS,
-    Delays,
     Happening,
-    Simulation,
-    StandIn,
-    Store,
     User,
     eks_authenticator,
     read_cluster_roles,
     sts_caller,
 )
+from local.kubernetes.server import Front
+from local.objects import Objects
 from local.slack import Message, SlackStandIn
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +36,6 @@ SLACK_TOKEN = "xoxb-local-run"  # noqa: S105  (the stand-in's own)
 # The AWS stand-in hands functions no role credentials: whoever asks STS is the account's root.
 CALLER = "arn:aws:iam::000000000000:root"
 GROUP = "shiftwright"
-_STEP_SECONDS = 0.05
 # A resource that CloudFormation has made, in the output of `cdk deploy`.
 _CREATED = re.compile(r"\| +[0-9/]+ \| [^|]+ \| CREATE_COMPLETE +\| (\S+) +\| ([^ (:]+)")
 _WORTH_SAYING = re.compile(
@@ -65,7 +63,8 @@ class Stage:
     deployed: deployed.Deployed
     scene: scene.Scene
 
-    def __init__(self, mode: Mode, console: Console) -> None:
+    def __init__(self, mode: Mode, console: Console, *, real: bool = False) -> None:
+        """`real` puts a real control plane with Karpenter on it, not the stand-in."""
         self.mode = mode
         self.clock = SceneClock()
         self._console = console
@@ -74,23 +73,12 @@ class Stage:
         self._listener: Listener | None = None
         self.admin_token = secrets.token_urlsafe()
         self._review: Callable[[str], User | None] = _nobody_is_known
-        self.kubernetes = StandIn(
-            authenticate=self._authenticate,
-            cluster_roles=read_cluster_roles(MANIFEST.read_text(encoding="utf-8")),
-            clock=self.clock,
-        )
+        self.cluster = self._make_cluster(real=real)
         self.slack = SlackStandIn(
             token=SLACK_TOKEN,
             channels={scene.CHANNEL_ID: scene.CHANNEL},
             clock=utc_now,
             listener=self._posted,
-        )
-        self.simulation = Simulation(
-            self.kubernetes.store,
-            self.clock,
-            delays=Delays(),
-            tell=self._happened,
-            daemons=scene.DAEMONS,
         )
 
     def __enter__(self) -> "Stage":
@@ -105,9 +93,19 @@ class Stage:
         self._stack.close()
 
     @property
-    def store(self) -> Store:
+    def kubernetes(self) -> Front:
+        """Where the function reaches the cluster."""
+        return self.cluster.kubernetes
+
+    @property
+    def store(self) -> Objects:
         """The cluster's objects."""
-        return self.kubernetes.store
+        return self.cluster.store
+
+    @property
+    def machines(self) -> Machines:
+        """The instances below its nodes."""
+        return self.cluster.machines
 
     def client(self, service: str) -> Any:
         """A boto3 client of the AWS stand-in."""
@@ -158,9 +156,9 @@ class Stage:
 
     def _start(self) -> None:
         step = self._console.step
-        with step("Kubernetes and Slack stand-ins"):
-            self.kubernetes.start()
-            self._stack.callback(self.kubernetes.stop)
+        with step(f"{self._cluster_name}, and the Slack stand-in"):
+            self._stack.callback(self.cluster.stop)
+            self.cluster.start()
             self.slack.start()
             self._stack.callback(self.slack.stop)
         with step("AWS stand-in"):
@@ -174,8 +172,17 @@ class Stage:
             deploy(self.aws, policy, lambda line: _say_what_matters(line, progress))
         with step("Cluster with two GPU pools, Slack token"):
             self._set_scene()
-        self.simulation.start(_STEP_SECONDS)
-        self._stack.callback(self.simulation.stop)
+
+    def _make_cluster(self, *, real: bool) -> Cluster:
+        if real:
+            # Only then is there a need for what builds and runs a control plane.
+            from local.real import RealCluster  # noqa: PLC0415
+
+            self._cluster_name = "Control plane with Karpenter"
+            return RealCluster(self._authenticate, self.clock, self._happened)
+        self._cluster_name = "Kubernetes stand-in"
+        roles = read_cluster_roles(MANIFEST.read_text(encoding="utf-8"))
+        return SimulatedCluster(self._authenticate, roles, self.clock, self._happened)
 
     def _start_aws(self) -> None:
         port = int(self.kubernetes.url.rpartition(":")[2])
@@ -197,7 +204,7 @@ class Stage:
             SecretId=self.deployed.slack_secret, SecretString=SLACK_TOKEN
         )
         scene.create_cluster(self.client("eks"))
-        self.scene = scene.fill(self.store, self.simulation, self.clock, self.client("ec2"))
+        self.scene = self.cluster.fill(self.client("ec2"))
 
 
 def _say_what_matters(line: str, progress: Callable[[str], None]) -> None:

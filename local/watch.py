@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from local.kubernetes import Store
 from local.kubernetes.facts import is_finished, is_ready, is_terminating, owner_of
 from local.kubernetes.offers import CAPACITY_LABEL, POOL_LABEL, TYPE_LABEL
 from local.kubernetes.resources import NODES, PODS, Object
+from local.objects import Objects
 from local.recording import Role, Sighting, State
 
 # On the pods of the scene: the workload, and which half of its pair.
@@ -14,7 +14,7 @@ HALF_LABEL = "capacity"
 _ROLES = {"spot": Role.SPOT, "on-demand": Role.ON_DEMAND}
 
 
-def sightings(store: Store) -> tuple[Sighting, ...]:
+def sightings(store: Objects) -> tuple[Sighting, ...]:
     """Every node and pod, read at one moment."""
     with store.lock:
         return (*_nodes(store), *_pods(store))
@@ -25,7 +25,7 @@ def instance_id(node: Object) -> str:
     return str(node["spec"].get("providerID", "")).rpartition("/")[2]
 
 
-def _nodes(store: Store) -> Iterator[Sighting]:
+def _nodes(store: Objects) -> Iterator[Sighting]:
     for node in store.list(NODES):
         labels = node["metadata"].get("labels") or {}
         yield Sighting(
@@ -44,7 +44,7 @@ def _node_state(node: Object) -> State:
     return State.READY if is_ready(node) else State.STARTING
 
 
-def _pods(store: Store) -> Iterator[Sighting]:
+def _pods(store: Objects) -> Iterator[Sighting]:
     for pod in store.list(PODS):
         labels = pod["metadata"].get("labels") or {}
         role = _ROLES.get(labels.get(HALF_LABEL, ""), Role.OTHER)

@@ -60,13 +60,21 @@ def _name_causes(metadata: Object) -> Iterator[Object]:
 
 
 def _node_causes(spec: Object) -> Iterator[Object]:
-    for index, taint in enumerate(spec.get("taints") or ()):
-        at = f"spec.taints[{index}]"
-        if not taint.get("key"):
-            yield _required(f"{at}.key")
-        if taint.get("effect") not in _EFFECTS:
-            message = f'Unsupported value: "{taint.get("effect", "")}"'
+    pairs = [(each.get("key"), each.get("effect")) for each in spec.get("taints") or ()]
+    for index, (key, effect) in enumerate(pairs):
+        # The real server names this path, though the taints are in the spec.
+        at = f"metadata.taints[{index}]"
+        if not key:
+            yield _wrong(f"{at}.key", '""', "name part must be non-empty")
+        if not effect:
+            yield _required(f"{at}.effect")
+        elif effect not in _EFFECTS:
+            supported = ", ".join(f'"{each}"' for each in _EFFECTS)
+            message = f'Unsupported value: "{effect}": supported values: {supported}'
             yield _cause("FieldValueNotSupported", f"{at}.effect", message)
+        elif (key, effect) in pairs[:index]:
+            message = "Duplicate value: taints must be unique by key and effect pair"
+            yield _cause("FieldValueDuplicate", at, message)
 
 
 def _pod_causes(spec: Object, at: str = "spec") -> Iterator[Object]:
@@ -101,9 +109,11 @@ def _budget_causes(spec: Object) -> Iterator[Object]:
         value = spec.get(key, 0)
         number = isinstance(value, int) and not isinstance(value, bool)
         if number and not 0 <= value < 2**31:
-            yield _wrong(f"spec.{key}", value, "must be an int32 and at least 0")
+            yield _wrong(f"spec.{key}", value, "must be greater than or equal to 0")
         if not number and not re.fullmatch(r"[0-9]{1,3}%", str(value)):
             yield _wrong(f"spec.{key}", f'"{value}"', "must be a percentage such as 5%")
+        elif not number and int(str(value)[:-1]) > 100:
+            yield _wrong(f"spec.{key}", f'"{value}"', "must not be greater than 100%")
 
 
 def _pool_causes(spec: Object) -> Iterator[Object]:

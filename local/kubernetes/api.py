@@ -12,7 +12,7 @@ from local.kubernetes.options import (
     parse_body,
     parse_query,
 )
-from local.kubernetes.patches import MERGE_PATCH
+from local.kubernetes.patches import MERGE_PATCH, merge_patch
 from local.kubernetes.resources import NAMESPACES, NODES, PODS, Object, Resource, find_resource
 from local.kubernetes.routes import Route, parse_path, verb_of
 from local.kubernetes.scale import get_scale, patch_scale
@@ -22,11 +22,19 @@ from local.kubernetes.status import (
     method_not_allowed,
     success,
     unauthorized,
+    unknown_group,
+    unknown_media_type,
     unknown_path,
     unsupported_media_type,
 )
 from local.kubernetes.store import Store
 from local.kubernetes.updates import Part
+
+# Groups whose server answers for what it does not have, too.
+_BUILT_IN = ("", "apps", "policy")
+# What the real server takes for a custom resource.
+_CUSTOM_PATCHES = ("application/json-patch+json", MERGE_PATCH, "application/apply-patch+yaml")
+_PATCHES = (*_CUSTOM_PATCHES, "application/strategic-merge-patch+json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +96,7 @@ class Api:
             return self._document(call.method, path)
         resource = _resource_of(route)
         endpoint = self._endpoints.get((verb, route.subresource))
-        named = verb == "create" and bool(route.name) and not route.subresource
-        # Namespaces stay: taking one away is a controller's work, and nothing here needs it.
-        if endpoint is None or named or (verb == "delete" and resource == NAMESPACES):
+        if endpoint is None or not _is_allowed(verb, route, resource):
             raise method_not_allowed()
         subject = _Subject(resource, route.namespace, route.name, parse_query(query), call)
         return endpoint(subject)
@@ -98,7 +104,7 @@ class Api:
     def _document(self, method: str, path: str) -> Reply:
         document = document_at(path)
         if document is None:
-            raise unknown_path()
+            raise unknown_group()
         if method != "GET":
             raise method_not_allowed()
         return Reply(200, document)
@@ -134,15 +140,19 @@ class Api:
         return Reply(201, self._store.create({**kept, "metadata": metadata}))
 
     def _patch(self, subject: _Subject) -> Reply:
-        patch = _merge_patch(subject.call)
-        if subject.resource == PODS and "spec" in patch:
+        patch = _merge_patch(subject)
+        if subject.resource == PODS and self._changes_spec(subject, patch):
             cause = {"reason": "FieldValueForbidden", "field": "spec"}
             message = "Forbidden: pod updates may not change the spec"
             raise invalid(PODS, subject.name, [cause | {"message": message}])
         return self._patched(subject, patch, "main")
 
+    def _changes_spec(self, subject: _Subject, patch: Object) -> bool:
+        current = self._store.get(subject.resource, subject.name, subject.namespace)
+        return bool(merge_patch(current, patch).get("spec") != current["spec"])
+
     def _patch_status(self, subject: _Subject) -> Reply:
-        return self._patched(subject, _merge_patch(subject.call), "status")
+        return self._patched(subject, _merge_patch(subject), "status")
 
     def _patched(self, subject: _Subject, patch: Object, part: Part) -> Reply:
         patched = self._store.patch(
@@ -155,7 +165,9 @@ class Api:
         where = (subject.resource, subject.name, subject.namespace)
         with self._store.lock:
             deleted = self._store.delete(
-                *where, uid=options.uid, grace_seconds=options.grace_seconds
+                *where,
+                expected=options.expected,
+                grace_seconds=options.grace_seconds,
             )
             gone = self._store.find(*where) is None
         if not gone or subject.resource == PODS:
@@ -172,7 +184,7 @@ class Api:
         return Reply(200, get_scale(self._store, subject.namespace, subject.name))
 
     def _patch_scale(self, subject: _Subject) -> Reply:
-        patch = _merge_patch(subject.call)
+        patch = _merge_patch(subject)
         return Reply(200, patch_scale(self._store, subject.namespace, subject.name, patch))
 
     def _evict(self, subject: _Subject) -> Reply:
@@ -192,6 +204,8 @@ def authenticated(user: User | None, *, anonymous: bool) -> User:
 def _resource_of(route: Route) -> Resource:
     resource = find_resource(route.group, route.version, route.plural)
     # A namespaced object has a namespace in its path, and no other object has.
+    if resource is None and route.group not in _BUILT_IN:
+        raise unknown_group()
     if resource is None or (route.name and resource.namespaced != bool(route.namespace)):
         raise unknown_path()
     if route.namespace and not resource.namespaced:
@@ -201,6 +215,14 @@ def _resource_of(route: Route) -> Resource:
     return resource
 
 
+def _is_allowed(verb: str, route: Route, resource: Resource) -> bool:
+    """Whether the method goes with the path: an object is created in a collection of its own."""
+    if verb == "create" and not route.subresource:
+        return not route.name and resource.namespaced == bool(route.namespace)
+    # Namespaces stay: taking one away is a controller's work, and nothing here needs it.
+    return verb != "delete" or resource != NAMESPACES
+
+
 def _new_metadata(subject: _Subject, metadata: object) -> Object:
     if not isinstance(metadata, dict):
         raise bad_request("cannot decode the object: metadata must be an object")
@@ -208,8 +230,6 @@ def _new_metadata(subject: _Subject, metadata: object) -> Object:
     kept = {key: value for key, value in metadata.items() if key not in deletion}
     if not subject.resource.namespaced:
         return kept
-    if not subject.namespace:
-        raise method_not_allowed()
     if kept.get("namespace") not in (None, "", subject.namespace):
         message = "the namespace of the object does not match the namespace of the request"
         raise bad_request(message)
@@ -232,8 +252,11 @@ def _object(call: Call) -> Object:
     return parse_body(call.body)
 
 
-def _merge_patch(call: Call) -> Object:
+def _merge_patch(subject: _Subject) -> Object:
     """The product patches with merge patches only; the real server knows more of them."""
-    if _media_type(call) != MERGE_PATCH:
-        raise unsupported_media_type([MERGE_PATCH])
-    return parse_body(call.body)
+    media_type = _media_type(subject.call)
+    if media_type not in _PATCHES:
+        raise unknown_media_type()
+    if media_type != MERGE_PATCH:
+        raise unsupported_media_type(_CUSTOM_PATCHES if subject.resource.custom else [MERGE_PATCH])
+    return parse_body(subject.call.body)

@@ -13,7 +13,7 @@ def document_at(path: str) -> Object | str | None:
     if path == "/version":
         return dict(_VERSION)
     if path == "/api":
-        return {"kind": "APIVersions", "apiVersion": "v1", "versions": ["v1"]}
+        return {"kind": "APIVersions", "versions": ["v1"]}
     if path == "/apis":
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups()}
     group_version = path.removeprefix("/apis/").removeprefix("/api/")
@@ -21,12 +21,9 @@ def document_at(path: str) -> Object | str | None:
     if not resources:
         return None
     listed = [entry for each in resources for entry in _entries(each)]
-    return {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": group_version,
-        "resources": listed,
-    }
+    document = {"kind": "APIResourceList", "groupVersion": group_version, "resources": listed}
+    # The core group is older than the apiVersion of this kind.
+    return document if group_version == "v1" else document | {"apiVersion": "v1"}
 
 
 def _groups() -> list[Object]:

@@ -8,26 +8,46 @@ from local.kubernetes.status import ApiError, bad_request, success, too_many_req
 from local.kubernetes.store import Store
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_TWO_BUDGETS = (
+    "This pod has more than one PodDisruptionBudget, "
+    "which the eviction subresource does not support."
+)
+_EVICTIONS = (("policy/v1", "Eviction"), ("policy/v1beta1", "Eviction"))
 # A pod in one of these does not serve: its budget is not asked.
 _UNGUARDED_PHASES = ("Succeeded", "Failed", "Pending")
 
 
 def evict(store: Store, namespace: str, name: str, body: Object) -> Object:
     """Evict the pod; the Status of success, or ApiError as the real server has it."""
-    options = _options(name, body)
+    options = _options(namespace, name, body)
     with store.lock:
         pod = store.get(PODS, name, namespace)
-        if options.uid in ("", pod["metadata"]["uid"]) and (budget := _guard(store, pod)):
+        # Another pod of the name spends the budget too: the preconditions are the deletion's.
+        if budget := _guard(store, pod):
             _spend(store, budget, pod)
-        store.delete(PODS, name, namespace, uid=options.uid, grace_seconds=options.grace_seconds)
+        store.delete(
+            PODS,
+            name,
+            namespace,
+            expected=options.expected,
+            grace_seconds=options.grace_seconds,
+        )
     return success(201)
 
 
-def _options(name: str, body: Object) -> DeleteOptions:
+def _options(namespace: str, name: str, body: Object) -> DeleteOptions:
+    if (body.get("apiVersion"), body.get("kind")) not in _EVICTIONS:
+        raise bad_request("the object provided is unrecognized (must be of type Eviction)")
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
-    options = body.get("deleteOptions") or {}
+    if metadata.get("namespace") not in (None, "", namespace):
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    options = body.get("deleteOptions")
+    if options is None:
+        return DeleteOptions()
     if not isinstance(options, dict):
         raise bad_request("cannot decode the object: deleteOptions must be an object")
     return delete_options(options, {})
@@ -45,8 +65,7 @@ def _guard(store: Store, pod: Object) -> Object | None:
         if selector_test(budget["spec"].get("selector"))(labels)
     ]
     if len(budgets) > 1:
-        message = "This pod has more than one PodDisruptionBudget, which eviction does not support."
-        raise ApiError(500, "", message)
+        raise ApiError(500, "", _TWO_BUDGETS)
     if not budgets or _is_spare(budgets[0], pod):
         return None
     return budgets[0]

@@ -21,10 +21,18 @@ class ListOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class Preconditions:
+    """Which object, and which version of it, is meant; empty is any."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class DeleteOptions:
     """The conditions of a deletion or an eviction."""
 
-    uid: str = ""
+    expected: Preconditions = Preconditions()
     grace_seconds: int | None = None
 
 
@@ -38,13 +46,14 @@ def parse_query(query: str) -> dict[str, str]:
 
 
 def list_options(parameters: dict[str, str]) -> ListOptions:
-    limit = parameters.get("limit") or "0"
-    if not re.fullmatch(r"[0-9]{1,9}", limit):
-        raise bad_request(f"limit: {limit!r} is not a number")
+    limit = parameters.get("limit", "0")
+    if not re.fullmatch(r"-?[0-9]{1,18}", limit):
+        raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
     return ListOptions(
         labels=parameters.get("labelSelector", ""),
         fields=parameters.get("fieldSelector", ""),
-        limit=int(limit),
+        # Below nothing is no limit.
+        limit=max(int(limit), 0),
         token=parameters.get("continue", ""),
     )
 
@@ -54,15 +63,16 @@ def delete_options(body: Object, parameters: dict[str, str]) -> DeleteOptions:
     preconditions = body.get("preconditions") or {}
     if not isinstance(preconditions, dict):
         raise bad_request("cannot decode the object: preconditions must be an object")
-    uid = preconditions.get("uid") or ""
+    uid, version = (preconditions.get(key) or "" for key in ("uid", "resourceVersion"))
     asked = body.get("gracePeriodSeconds", parameters.get("gracePeriodSeconds"))
-    if not isinstance(uid, str):
-        raise bad_request("cannot decode the object: preconditions.uid must be a string")
+    if not isinstance(uid, str) or not isinstance(version, str):
+        raise bad_request("cannot decode the object: preconditions must be strings")
+    expected = Preconditions(uid, version)
     if asked is None:
-        return DeleteOptions(uid)
+        return DeleteOptions(expected)
     if isinstance(asked, bool) or not re.fullmatch(r"-?[0-9]{1,9}", str(asked)):
         raise bad_request("cannot decode the object: gracePeriodSeconds must be an integer")
-    return DeleteOptions(uid, int(asked))
+    return DeleteOptions(expected, int(asked))
 
 
 def parse_body(body: bytes) -> Object:

@@ -7,7 +7,7 @@ import dataclasses
 import json
 
 from local.kubernetes.resources import Object, Resource
-from local.kubernetes.status import bad_request, expired
+from local.kubernetes.status import ApiError, bad_request, expired
 
 # In a token: whatever the list is when the token is used.
 NOW = -1
@@ -67,10 +67,14 @@ def decode_token(text: str) -> tuple[int, str]:
         token = json.loads(base64.urlsafe_b64decode(padded))
         version, start = token["rv"], token["start"]
     except (binascii.Error, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise bad_request("continue key is not valid") from error
+        raise _not_a_token() from error
     if not isinstance(version, int) or not isinstance(start, str):
-        raise bad_request("continue key is not valid")
+        raise _not_a_token()
     return version, start
+
+
+def _not_a_token() -> ApiError:
+    return bad_request("invalid continue token: continue key is not valid")
 
 
 def cut(objects: tuple[Object, ...], version: int, limit: int, *, counted: bool) -> Page:

@@ -1,9 +1,13 @@
 """The scale of a Deployment: its replicas and nothing else."""
 
 from local.kubernetes.patches import merge_patch
-from local.kubernetes.resources import DEPLOYMENTS, Object
-from local.kubernetes.status import bad_request
+from local.kubernetes.resources import DEPLOYMENTS, Object, Resource
+from local.kubernetes.status import ApiError, conflict, invalid, undecodable
 from local.kubernetes.store import Store
+from local.kubernetes.updates import cause_of, check_names
+
+_SCALE = Resource(group="autoscaling", plural="scales", kind="Scale")
+_SUBRESOURCE = Resource(group="apps", plural="deployments/scale", kind="Deployment")
 
 
 def get_scale(store: Store, namespace: str, name: str) -> Object:
@@ -25,14 +29,40 @@ def get_scale(store: Store, namespace: str, name: str) -> Object:
 
 
 def patch_scale(store: Store, namespace: str, name: str, patch: Object) -> Object:
-    """Set the replicas; 409 if the patch names an older resourceVersion."""
+    """Set the replicas; 409 if the patch names an older resourceVersion or another uid."""
     with store.lock:
-        scale = merge_patch(get_scale(store, namespace, name), patch)
-        if not isinstance(scale.get("metadata"), dict) or not isinstance(scale.get("spec"), dict):
-            raise bad_request("cannot decode the Scale: metadata and spec must be objects")
+        current = get_scale(store, namespace, name)
+        check_names(current, patch)
+        scale = merge_patch(current, patch)
         wanted = {
             "metadata": {"resourceVersion": scale["metadata"].get("resourceVersion")},
-            "spec": {"replicas": scale["spec"].get("replicas", 0)},
+            "spec": {"replicas": _replicas(name, scale)},
         }
+        _check_uid(name, current["metadata"]["uid"], scale["metadata"].get("uid"))
         store.patch(DEPLOYMENTS, name, wanted, namespace, part="main")
         return get_scale(store, namespace, name)
+
+
+def _replicas(name: str, scale: Object) -> int:
+    """What the Scale asks for; nothing is 0. Raises ApiError if it is no Scale."""
+    if (scale.get("apiVersion"), scale.get("kind")) != ("autoscaling/v1", "Scale"):
+        raise undecodable(f"no kind {scale.get('kind')} is registered for the Scale's version")
+    # A null leaves the spec out, and with it the replicas.
+    spec = scale.get("spec", {})
+    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) >= 2**31:
+        raise undecodable("spec.replicas must be an int32")
+    if replicas < 0:
+        rule = f"{replicas}: must be greater than or equal to 0"
+        raise invalid(_SCALE, name, [cause_of("spec.replicas", rule)])
+    return replicas
+
+
+def _check_uid(name: str, found: str, wanted: str | None) -> None:
+    if wanted and wanted != found:
+        raise _another_uid(name, found, wanted)
+
+
+def _another_uid(name: str, found: str, wanted: str) -> ApiError:
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return conflict(_SUBRESOURCE, name, why)

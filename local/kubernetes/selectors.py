@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from local.kubernetes.resources import Object, Resource
-from local.kubernetes.status import bad_request
+from local.kubernetes.status import ApiError, bad_request
 
 Labels: TypeAlias = Mapping[str, str]
 Requirement: TypeAlias = Callable[[Labels], bool]
 ObjectTest: TypeAlias = Callable[[Object], bool]
 
-_KEY = r"(?P<key>([A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)"
-_VALUE = r"(?P<value>[A-Za-z0-9_.-]*)"
+_WORD = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_KEY = rf"(?P<key>([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_WORD})"
+_VALUE = rf"(?P<value>(?:{_WORD})?)"
 _EXISTS = re.compile(rf"(?P<not>!?)\s*{_KEY}")
 _SET = re.compile(rf"{_KEY}\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUAL = re.compile(rf"{_KEY}\s*(?P<operator>==|=|!=)\s*{_VALUE}")
@@ -34,12 +35,18 @@ def _requirement(text: str) -> Requirement:
         return _exists(found["key"], wanted=not found["not"])
     if found := _SET.fullmatch(text):
         values = frozenset(value.strip() for value in found["values"].split(","))
+        if not all(re.fullmatch(_VALUE, value) for value in values):
+            raise _no_requirement(text)
         return _among(found["key"], values, wanted=found["operator"] == "in")
     if found := _EQUAL.fullmatch(text):
         return _among(found["key"], frozenset({found["value"]}), wanted=found["operator"] != "!=")
     if found := _COMPARE.fullmatch(text):
         return _compare(found["key"], int(found["value"]), above=found["operator"] == ">")
-    raise bad_request(f"unable to parse requirement: found '{text}', expected a label selector")
+    raise _no_requirement(text)
+
+
+def _no_requirement(text: str) -> ApiError:
+    return bad_request(f"unable to parse requirement: found '{text}', expected a label selector")
 
 
 def _exists(key: str, *, wanted: bool) -> Requirement:
@@ -83,17 +90,17 @@ def _expression(expression: Object) -> Requirement:
 def field_test(resource: Resource, text: str) -> ObjectTest:
     """The test of a fieldSelector parameter; only the fields that the real server indexes."""
     known = ("metadata.name", "metadata.namespace", *resource.fields)
-    tests = [_field(resource, part, known) for part in text.split(",") if part]
+    tests = [_field(part, known) for part in text.split(",") if part]
     return lambda body: all(accepts(body) for accepts in tests)
 
 
-def _field(resource: Resource, text: str, known: tuple[str, ...]) -> ObjectTest:
+def _field(text: str, known: tuple[str, ...]) -> ObjectTest:
     found = re.fullmatch(r"([^=!]+)(==|=|!=)([^=!]*)", text)
     if not found:
         raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
     path, operator, value = found.groups()
     if path not in known:
-        raise bad_request(f"field label not supported: {path} (of {resource.qualified})")
+        raise bad_request(f"field label not supported: {path}")
     wanted = operator != "!="
     return lambda body: (_at(body, path) == value) is wanted
 

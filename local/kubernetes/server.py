@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from local.kubernetes.api import Api, Call, Reply, authenticated
 from local.kubernetes.authorization import ClusterRole, User
@@ -38,25 +38,24 @@ class Request:
     status: int
 
 
-class StandIn:
-    """A Kubernetes API server with only the kinds and verbs that the local run uses.
+# Gets the bearer token and gives the user, or None for a 401.
+Authenticate: TypeAlias = Callable[[str], User | None]
 
-    `authenticate` gets the bearer token and gives the user, or None for a 401.
+
+class Front:
+    """HTTPS, the check of tokens and a journal, before whatever handles a request.
+
+    `handle` may raise ApiError.
     """
 
     def __init__(
-        self,
-        *,
-        authenticate: Callable[[str], User | None],
-        cluster_roles: Sequence[ClusterRole],
-        clock: Clock,
+        self, *, authenticate: Authenticate, handle: Callable[[Call], Reply], clock: Clock
     ) -> None:
-        self.store = Store(clock)
         self._journal: list[Request] = []
         self._certificates = make_certificates()
         self._authenticate = authenticate
+        self._handle = handle
         self._clock = clock
-        self._api = Api(self.store, cluster_roles)
         self._server: _Server | None = None
 
     @property
@@ -94,13 +93,24 @@ class StandIn:
         try:
             user = self._authenticate(token) if token else None
             user = authenticated(user, anonymous=token is None)
-            reply = self._api.handle(dataclasses.replace(call, user=user))
+            reply = self._handle(dataclasses.replace(call, user=user))
         except ApiError as error:
             reply = Reply(error.code, error.body())
             retry_after_seconds = error.retry_after_seconds
         name = user.name if user else ""
         self._journal.append(Request(self._clock(), name, call.method, call.target, reply.status))
         return reply, retry_after_seconds
+
+
+class StandIn(Front):
+    """A Kubernetes API server with only the kinds and verbs that the local run uses."""
+
+    def __init__(
+        self, *, authenticate: Authenticate, cluster_roles: Sequence[ClusterRole], clock: Clock
+    ) -> None:
+        self.store = Store(clock)
+        api = Api(self.store, cluster_roles)
+        super().__init__(authenticate=authenticate, handle=api.handle, clock=clock)
 
 
 _Answer = Callable[[Call, str | None], tuple[Reply, int]]
@@ -238,7 +248,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         content = str(reply.body) if text else json.dumps(reply.body, separators=(",", ":"))
         encoded = content.encode()
         self.send_response(reply.status)
-        self.send_header("Content-Type", "text/plain" if text else "application/json")
+        self.send_header(
+            "Content-Type", "text/plain; charset=utf-8" if text else "application/json"
+        )
         self.send_header("Content-Length", str(len(encoded)))
         if retry_after_seconds:
             self.send_header("Retry-After", str(retry_after_seconds))

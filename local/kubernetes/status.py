@@ -29,7 +29,7 @@ class ApiError(Exception):
     def retry_after_seconds(self) -> int:
         return int((self.details or {}).get("retryAfterSeconds", 0))
 
-    def body(self) -> Object:
+    def body(self) -> Object | str:
         """The Status object; empty fields are left out, as the real server does."""
         metadata = {"continue": self.fresh_token} if self.fresh_token else {}
         status: Object = {
@@ -44,6 +44,13 @@ class ApiError(Exception):
         if self.details is not None:
             status["details"] = self.details
         return status | {"code": self.code}
+
+
+class PlainError(ApiError):
+    """An error that is told in plain words: the part that answers knows no Status."""
+
+    def body(self) -> str:
+        return self.message
 
 
 def success(code: int, details: Object | None = None) -> Object:
@@ -78,6 +85,11 @@ def unknown_path() -> ApiError:
     return ApiError(404, "NotFound", message, {})
 
 
+def unknown_group() -> ApiError:
+    """Of a path that no part of the server has; a client that wants JSON gets none."""
+    return PlainError(404, "NotFound", "404 page not found\n")
+
+
 def method_not_allowed() -> ApiError:
     message = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", message, {})
@@ -98,6 +110,17 @@ def modified(resource: Resource, name: str) -> ApiError:
     return conflict(resource, name, f"{why} and try again")
 
 
+def precondition_failed(resource: Resource, name: str, why: str) -> ApiError:
+    """A deletion that means another object or version; it names the kind, not the resource."""
+    message = f'Operation cannot be fulfilled on {kind_of(resource)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details_of(resource, name, kind=resource.kind))
+
+
+def unreadable_version(text: str) -> ApiError:
+    """A resourceVersion that is no number: the server takes the fault upon itself."""
+    return ApiError(500, "", f'strconv.ParseUint: parsing "{text}": invalid syntax')
+
+
 def expired(fresh_token: str) -> ApiError:
     message = (
         "The provided continue parameter is too old to display a consistent list result. "
@@ -111,6 +134,11 @@ def too_large(limit_bytes: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", message)
 
 
+def unknown_media_type() -> ApiError:
+    """Of a type that is no patch at all."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
@@ -121,11 +149,23 @@ def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
 
 def invalid(resource: Resource, name: str, causes: Sequence[Object]) -> ApiError:
     """422 with one cause ({reason, message, field}) for each field that is wrong."""
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    kind = kind_of(resource)
     texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
     why = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = details_of(resource, name, kind=resource.kind, causes=list(causes))
     return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {why}', details)
+
+
+def undecodable(why: str) -> ApiError:
+    """422 for a patch whose result is no object of a built-in kind; it says of no object."""
+    message = f"Invalid value: {why}"
+    causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
+    return ApiError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": causes})
+
+
+def kind_of(resource: Resource) -> str:
+    """The kind in messages: `Node`, `Deployment.apps`."""
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
 def too_many_requests(message: str, cause: str, *, retry_after_seconds: int = 0) -> ApiError:

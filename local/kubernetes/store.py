@@ -6,7 +6,7 @@ import threading
 import uuid
 
 from local.kubernetes.admission import validate, with_defaults
-from local.kubernetes.options import ListOptions
+from local.kubernetes.options import ListOptions, Preconditions
 from local.kubernetes.pages import NOW, Page, Snapshots, cut, decode_token, key_of
 from local.kubernetes.patches import merge_patch
 from local.kubernetes.resources import (
@@ -22,7 +22,15 @@ from local.kubernetes.resources import (
 )
 from local.kubernetes.selectors import field_test, label_test
 from local.kubernetes.shapes import ShapeError, check_shape
-from local.kubernetes.status import already_exists, bad_request, conflict, invalid, not_found
+from local.kubernetes.status import (
+    ApiError,
+    already_exists,
+    bad_request,
+    invalid,
+    not_found,
+    precondition_failed,
+    undecodable,
+)
 from local.kubernetes.updates import (
     Part,
     cause_of,
@@ -34,6 +42,7 @@ from local.kubernetes.updates import (
 
 # Makes uids that are the same in every run.
 _UIDS = uuid.UUID("6f1c8a52-7f0e-4d5c-9a43-2f6f0d7f2b11")
+_ANY = Preconditions()
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -132,7 +141,7 @@ class Store:
             try:
                 check_shape(resource, changed)
             except ShapeError as error:
-                raise invalid(resource, name, [cause_of("patch", str(error))]) from error
+                raise _no_longer_a(resource, name, str(error)) from error
             changed = with_server_set(with_defaults(resource, changed), current)
             validate(resource, changed)
             if changed == current:
@@ -149,16 +158,14 @@ class Store:
         name: str,
         namespace: str = "",
         *,
-        uid: str = "",
+        expected: Preconditions = _ANY,
         grace_seconds: int | None = None,
     ) -> Object:
         """Delete an object, or mark it as terminating where grace or a finalizer holds it."""
         with self.lock:
             current = self.get(resource, name, namespace)
             metadata = current["metadata"]
-            if uid and uid != metadata["uid"]:
-                why = f"the UID in the precondition ({uid}) does not match ({metadata['uid']})"
-                raise conflict(resource, name, why)
+            _check_preconditions(resource, metadata, expected)
             grace = _grace_seconds(resource, current, grace_seconds)
             if grace == 0 and not metadata.get("finalizers"):
                 return self.remove(resource, name, namespace)
@@ -169,6 +176,8 @@ class Store:
                 if grace_seconds is None or grace >= left:
                     return current
                 began = moment_of(metadata["deletionTimestamp"]) - dt.timedelta(seconds=left)
+            elif resource.counts_generations:
+                metadata = metadata | {"generation": metadata["generation"] + 1}
             marks = {
                 "deletionTimestamp": rfc3339(began + dt.timedelta(seconds=grace)),
                 "deletionGracePeriodSeconds": grace,
@@ -218,6 +227,32 @@ class Store:
         if (home := self.find(NAMESPACES, namespace)) is None:
             raise not_found(NAMESPACES, namespace)
         return str(home["metadata"]["name"])
+
+
+def _no_longer_a(resource: Resource, name: str, why: str) -> ApiError:
+    """A custom resource is held against its schema, any other is decoded into its type."""
+    if resource.custom:
+        return invalid(resource, name, [cause_of("patch", why)])
+    return undecodable(why)
+
+
+def _check_preconditions(resource: Resource, metadata: Object, expected: Preconditions) -> None:
+    """409 if another object or another version of it is meant."""
+    for what, wanted, found, then in (
+        ("UID", expected.uid, metadata["uid"], "deleted and then recreated"),
+        (
+            "ResourceVersion",
+            expected.resource_version,
+            metadata["resourceVersion"],
+            "modified",
+        ),
+    ):
+        if wanted and wanted != found:
+            why = (
+                f"the {what} in the precondition ({wanted}) does not match the {what} in record "
+                f"({found}). The object might have been {then}"
+            )
+            raise precondition_failed(resource, metadata["name"], why)
 
 
 def _grace_seconds(resource: Resource, body: Object, asked: int | None) -> int:

@@ -2,35 +2,61 @@
 
 from typing import Literal, TypeAlias
 
+from local.kubernetes.patches import merge_patch
 from local.kubernetes.resources import Object, Resource
-from local.kubernetes.status import bad_request, conflict, invalid, modified
+from local.kubernetes.status import bad_request, invalid, modified, unreadable_version
 
 # Which part of an object a patch may change: the status has an endpoint of its own.
 Part: TypeAlias = Literal["all", "main", "status"]
-_IMMUTABLE = ("name", "namespace", "creationTimestamp", "deletionTimestamp")
+_IMMUTABLE = ("uid", "deletionTimestamp")
+# A resourceVersion that means any, though not to a custom resource.
+_ANY_VERSION = (None, "", "0")
 _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _SERVER_SET = (*_DELETION, "name", "namespace", "uid", "creationTimestamp", "generation")
 
 
 def check_identity(resource: Resource, current: Object, patch: Object) -> None:
-    """A patch may say which object and which version of it is meant: 422 or 409 otherwise."""
-    metadata, wanted = current["metadata"], patch.get("metadata") or {}
-    if not isinstance(wanted, dict):
-        raise bad_request("cannot decode the object: metadata must be an object")
+    """A patch may say which object and which version of it is meant: 400, 422 or 409 otherwise."""
+    metadata, wanted = current["metadata"], patch.get("metadata", {})
+    check_names(current, patch)
     name = metadata["name"]
     causes = [
-        cause_of(f"metadata.{key}", "field is immutable")
+        cause_of(f"metadata.{key}", f'"{wanted[key]}": field is immutable')
         for key in _IMMUTABLE
         if wanted.get(key) not in (None, metadata.get(key))
     ]
     if causes:
         raise invalid(resource, name, causes)
-    if (wanted.get("uid") or metadata["uid"]) != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {wanted['uid']}, "
-        raise conflict(resource, name, f"{why}UID in object meta: {metadata['uid']}")
-    version = metadata["resourceVersion"]
-    if (wanted.get("resourceVersion") or version) != version:
-        raise modified(resource, name)
+    version = wanted.get("resourceVersion")
+    if version in _ANY_VERSION and resource.custom and "resourceVersion" in wanted:
+        cause = cause_of("metadata.resourceVersion", "0: must be specified for an update")
+        raise invalid(resource, name, [cause])
+    if version in _ANY_VERSION or version == metadata["resourceVersion"]:
+        return
+    if isinstance(version, str) and not (version.isascii() and version.isdigit()):
+        raise unreadable_version(version)
+    raise modified(resource, name)
+
+
+def check_names(current: Object, patch: Object) -> None:
+    """A patch must leave an object its name and its namespace: 400 otherwise."""
+    metadata, wanted = current["metadata"], patch.get("metadata", {})
+    if wanted is not None and not isinstance(wanted, dict):
+        raise bad_request("cannot decode the object: metadata must be an object")
+    changed = merge_patch(metadata, wanted) or {}
+    name, changed_name = metadata["name"], changed.get("name")
+    if not changed_name:
+        why = "was undeterminable: name must be provided"
+        raise bad_request(f"the name of the object ({name} based on URL) {why}")
+    if changed_name != name:
+        why = f"does not match the name on the URL ({name})"
+        raise bad_request(f"the name of the object ({changed_name}) {why}")
+    # An object without a namespace gets none; the server takes no notice.
+    namespace = metadata.get("namespace")
+    if namespace and changed.get("namespace", namespace) != namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
 
 
 def cause_of(field: str, why: str) -> Object:

@@ -5,15 +5,21 @@ A variant gives a Server; everything a test needs it makes through the API itsel
 
 import datetime as dt
 import itertools
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from control_plane.run import ControlPlane
 from local.kubernetes import MASTERS, StandIn, User, read_cluster_roles
 from tests.contract.client import Client, Server
 
 MANIFEST = Path(__file__).parents[2] / "manifests" / "shiftwright-rbac.yaml"
+# Which servers to hold it against, by name: `make test` needs no control plane.
+SERVERS = os.environ.get("CONTRACT_SERVERS", "stand-in").split(",")
+_PROPERTY = "contract server"
 _numbers = itertools.count(1)
 
 
@@ -42,12 +48,42 @@ def _stand_in() -> Iterator[Server]:
         stand_in.stop()
 
 
-_VARIANTS: dict[str, Callable[[], Iterator[Server]]] = {"stand-in": _stand_in}
+def _real() -> Iterator[Server]:
+    with ControlPlane(controllers=False, karpenter=None) as plane:
+        yield Server(
+            plane.url,
+            plane.ca_pem,
+            plane.admin_token,
+            plane.product_token,
+            plane.stranger_token,
+            plane.compact,
+        )
 
 
-@pytest.fixture(scope="session", params=_VARIANTS)
+_VARIANTS: dict[str, Callable[[], Iterator[Server]]] = {"stand-in": _stand_in, "real": _real}
+
+
+@pytest.fixture(scope="session", params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     yield from _VARIANTS[request.param]()
+
+
+@pytest.fixture(autouse=True)
+def _counted(
+    server: Server,  # noqa: ARG001 - so that every check runs against every server
+    request: pytest.FixtureRequest,
+    record_property: Callable[[str, object], None],
+) -> None:
+    record_property(_PROPERTY, request.node.callspec.params["server"])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many checks each server passed."""
+    passed = terminalreporter.getreports("passed")
+    counts = Counter(dict(report.user_properties).get(_PROPERTY) for report in passed)
+    for name in SERVERS:
+        if counts[name]:
+            terminalreporter.write_line(f"contract: {counts[name]} checks passed on the {name}")
 
 
 def _client(server: Server, token: str | None) -> Iterator[Client]:

@@ -108,8 +108,23 @@ def test_ready(admin: Client) -> None:
         ("GET", "/api/v1/things", 404),
         ("GET", "/none", 404),
         ("POST", "/api/v1/nodes/none", 405),
+        ("POST", "/api/v1/pods", 405),
         ("DELETE", "/api/v1/namespaces/default/pods/none/eviction", 405),
     ],
 )
 def test_paths_that_lead_nowhere(admin: Client, method: str, path: str, status: int) -> None:
     assert admin.call(method, path).status == status
+
+
+@pytest.mark.parametrize("path", ["/api/v1/things", "/apis/apps/v1/namespaces/default/things"])
+def test_a_resource_that_a_group_does_not_have(admin: Client, path: str) -> None:
+    answer = admin.get(path)
+    assert (answer.status, answer.body["reason"], answer.body["details"]) == (404, "NotFound", {})
+
+
+@pytest.mark.parametrize(
+    "path", ["/apis/none.example/v1/things", "/apis/karpenter.sh/v1/things", "/none"]
+)
+def test_what_no_part_of_the_server_has_is_told_in_plain_words(admin: Client, path: str) -> None:
+    answer = admin.get(path)
+    assert (answer.status, answer.body) == (404, "404 page not found\n")

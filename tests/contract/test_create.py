@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from tests.contract.client import Client
-from tests.contract.objects import NODE_POOLS, NODES, deployment, deployments, node, node_pool, pods
+from tests.contract.objects import (
+    NODE_POOLS,
+    NODES,
+    budget,
+    budgets,
+    deployment,
+    deployments,
+    node,
+    node_pool,
+    pods,
+)
 from tests.contract.objects import pod as pod_body
 
 
@@ -132,3 +142,28 @@ def test_a_pool_weight_out_of_bounds(admin: Client, name: str, weight: int) -> N
 @pytest.mark.parametrize("weight", [1, 100])
 def test_a_pool_weight_at_its_bounds(admin: Client, name: str, weight: int) -> None:
     assert admin.create(NODE_POOLS, node_pool(name, weight=weight)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("taints", "field", "reason"),
+    [
+        ([{"key": "a"}], "metadata.taints[0].effect", "FieldValueRequired"),
+        ([{"key": "a", "effect": "Never"}], "metadata.taints[0].effect", "FieldValueNotSupported"),
+        ([{"key": "a", "effect": "NoExecute"}] * 2, "metadata.taints[1]", "FieldValueDuplicate"),
+    ],
+)
+def test_a_taint_that_is_none(
+    admin: Client, name: str, taints: list[dict[str, str]], field: str, reason: str
+) -> None:
+    answer = admin.create(NODES, node(name) | {"spec": {"taints": taints}})
+    cause = answer.body["details"]["causes"][0]
+    assert (answer.status, cause["field"], cause["reason"]) == (422, field, reason)
+
+
+@pytest.mark.parametrize("value", [-1, "101%", "many"])
+def test_a_budget_that_no_pods_can_meet(admin: Client, namespace: str, value: object) -> None:
+    body = budget("budget", app="model")
+    body["spec"]["minAvailable"] = value
+    answer = admin.create(budgets(namespace), body)
+    assert answer.status == 422
+    assert answer.body["details"]["causes"][0]["field"] == "spec.minAvailable"

@@ -66,3 +66,26 @@ def test_a_finalizer_holds_an_object(admin: Client, name: str) -> None:
     assert admin.get(path).status == 200
     admin.merge(path, {"metadata": {"finalizers": None}})
     assert admin.get(path).status == 404
+
+
+def test_another_version_is_a_conflict(admin: Client, namespace: str) -> None:
+    admin.create(pods(namespace), pod("model", node_name="worker"))
+    path = f"{pods(namespace)}/model"
+    answer = admin.delete(path, {"preconditions": {"resourceVersion": "1"}})
+    assert (answer.status, answer.body["reason"]) == (409, "Conflict")
+    assert "deletionTimestamp" not in admin.get(path).body["metadata"]
+
+
+def test_the_conflict_names_the_kind(admin: Client, name: str) -> None:
+    admin.create(NODES, node(name))
+    answer = admin.delete(f"{NODES}/{name}", {"preconditions": {"uid": "another"}})
+    assert answer.body["details"] == {"name": name, "kind": "Node"}
+    assert answer.body["message"].startswith(f'Operation cannot be fulfilled on Node "{name}": ')
+    assert answer.body["message"].endswith("might have been deleted and then recreated")
+
+
+def test_waiting_to_go_is_a_new_generation(admin: Client, namespace: str) -> None:
+    admin.create(pods(namespace), pod("model", node_name="worker"))
+    path = f"{pods(namespace)}/model"
+    for _ in range(2):
+        assert admin.delete(path).body["metadata"]["generation"] == 2

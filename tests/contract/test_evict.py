@@ -50,11 +50,36 @@ def test_no_such_pod(product: Client, namespace: str) -> None:
 def test_another_pod_of_the_name(product: Client, admin: Client, model: str) -> None:
     answer = _evict(product, model, "another")
     assert (answer.status, answer.body["reason"]) == (409, "Conflict")
+    assert answer.body["details"] == {"name": "model", "kind": "Pod"}
     assert not _is_terminating(admin, model)
+
+
+def test_another_pod_of_the_name_spends_the_budget_all_the_same(
+    product: Client, admin: Client, model: str, namespace: str
+) -> None:
+    path = _guard(admin, namespace, "budget", allowed=1)
+    assert _evict(product, model, "another").status == 409
+    assert admin.get(path).body["status"]["disruptionsAllowed"] == 0
+    assert _evict(product, model, "another").status == 429
 
 
 def test_the_name_in_the_body_must_agree(product: Client, model: str) -> None:
     assert product.create(f"{model}/eviction", eviction("other")).status == 400
+
+
+def test_the_namespace_in_the_body_must_agree(product: Client, model: str) -> None:
+    body = eviction("model")
+    body["metadata"]["namespace"] = "other"
+    assert product.create(f"{model}/eviction", body).status == 400
+
+
+@pytest.mark.parametrize("change", [{"kind": "Pod", "apiVersion": "v1"}, {"deleteOptions": []}])
+def test_a_body_that_is_no_eviction(
+    product: Client, admin: Client, model: str, change: dict[str, object]
+) -> None:
+    answer = product.create(f"{model}/eviction", eviction("model") | change)
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+    assert not _is_terminating(admin, model)
 
 
 def test_a_budget_that_allows_it_is_spent(

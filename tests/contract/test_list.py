@@ -88,8 +88,14 @@ def test_a_token_that_is_none(admin: Client, five: str, token: str) -> None:
     assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
 
 
-def test_a_limit_that_is_none(admin: Client, five: str) -> None:
-    assert admin.get(five, limit="many").status == 400
+@pytest.mark.parametrize("limit", ["many", "", "1.5"])
+def test_a_limit_that_is_none(admin: Client, five: str, limit: str) -> None:
+    assert admin.get(five, limit=limit).status == 400
+
+
+@pytest.mark.parametrize("limit", [0, -1, 99_999_999_999])
+def test_a_limit_beyond_the_list(admin: Client, five: str, limit: int) -> None:
+    assert len(_names(admin.get(five, limit=limit).body)) == 5
 
 
 def test_pods_of_a_node_in_all_namespaces(product: Client, admin: Client, namespace: str) -> None:
@@ -123,6 +129,12 @@ def test_a_field_that_cannot_be_selected(admin: Client, five: str, selector: str
     assert admin.get(five, fieldSelector=selector).status == 400
 
 
+def test_a_field_of_a_custom_resource_cannot_be_selected(admin: Client) -> None:
+    answer = admin.get(NODE_POOLS, fieldSelector="spec.weight=1")
+    assert answer.status == 400
+    assert answer.body["message"] == "field label not supported: spec.weight"
+
+
 @pytest.mark.parametrize(
     ("selector", "numbers"),
     [
@@ -145,7 +157,9 @@ def test_label_selectors(admin: Client, five: str, selector: str, numbers: list[
     assert names == [f"model-{number}" for number in numbers]
 
 
-@pytest.mark.parametrize("selector", ["n in 1", "n=(1)", "=1", "n=1=2"])
+@pytest.mark.parametrize(
+    "selector", ["n in 1", "n=(1)", "=1", "n=1=2", "n=" + "1" * 64, "n in (1,-)", "Team/n=1", "n>x"]
+)
 def test_a_label_selector_that_is_none(admin: Client, five: str, selector: str) -> None:
     assert admin.get(five, labelSelector=selector).status == 400
 

@@ -61,12 +61,16 @@ def test_uncordoned_is_not_said(admin: Client, worker: str) -> None:
 def test_no_strategic_merge_on_a_custom_resource(admin: Client, pool: str) -> None:
     answer = admin.call("PATCH", pool, {"spec": {"weight": 20}}, STRATEGIC)
     assert (answer.status, answer.body["reason"]) == (415, "UnsupportedMediaType")
-    assert MERGE in answer.body["message"]
+    types = (
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )
+    assert answer.body["message"].endswith(f"accepted media types include: {types}")
 
 
 def test_plain_json_is_no_patch(admin: Client, worker: str) -> None:
     answer = admin.call("PATCH", worker, {"spec": {}}, "application/json")
     assert answer.status == 415
+    assert answer.body["message"] == "415: Unsupported Media Type"
 
 
 def test_a_malformed_patch(admin: Client, worker: str) -> None:
@@ -91,6 +95,42 @@ def test_a_stale_version_is_a_conflict(admin: Client, pool: str, name: str) -> N
     assert admin.get(pool).body["spec"]["weight"] == 20
 
 
+@pytest.mark.parametrize("version", ["", "0"])
+def test_a_version_that_means_any(admin: Client, worker: str, pool: str, version: str) -> None:
+    patch = {"metadata": {"resourceVersion": version, "labels": {"team": "ml"}}}
+    assert admin.merge(worker, patch).status == 200
+    # Custom resources are stricter.
+    assert admin.merge(pool, patch).status == 422
+
+
+def test_a_version_that_is_no_number_is_the_servers_fault(admin: Client, pool: str) -> None:
+    assert admin.merge(pool, {"metadata": {"resourceVersion": "junk"}}).status == 500
+
+
+@pytest.mark.parametrize(
+    ("metadata", "status"),
+    [
+        ({"name": "other"}, 400),
+        ({"name": None}, 400),
+        (None, 400),
+        ({"uid": "another"}, 422),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, 422),
+        # What the object does not have anyway.
+        ({"namespace": "default"}, 200),
+    ],
+)
+def test_who_an_object_is_cannot_be_patched(
+    admin: Client, worker: str, metadata: object, status: int
+) -> None:
+    assert admin.merge(worker, {"metadata": metadata}).status == status
+
+
+def test_an_object_stays_in_its_namespace(admin: Client, namespace: str) -> None:
+    admin.create(pods(namespace), pod("model"))
+    patch = {"metadata": {"namespace": "default"}}
+    assert admin.merge(f"{pods(namespace)}/model", patch).status == 400
+
+
 def test_the_current_version_is_none(admin: Client, pool: str) -> None:
     version = admin.get(pool).body["metadata"]["resourceVersion"]
     patch = {"metadata": {"resourceVersion": version}, "spec": {"weight": 30}}
@@ -111,13 +151,18 @@ def test_the_generation_counts_specs_only(admin: Client, pool: str) -> None:
     assert changed.body["metadata"]["generation"] == 2
 
 
-def test_the_server_sets_the_creation_time(admin: Client, worker: str) -> None:
+def test_the_server_keeps_the_creation_time(admin: Client, worker: str) -> None:
+    created = admin.get(worker).body["metadata"]["creationTimestamp"]
     answer = admin.merge(worker, {"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z"}})
-    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    assert answer.status == 200
+    assert answer.body["metadata"]["creationTimestamp"] == created
 
 
 def test_a_result_that_is_no_node(admin: Client, worker: str) -> None:
-    assert admin.merge(worker, {"spec": {"taints": "none"}}).status == 422
+    answer = admin.merge(worker, {"spec": {"taints": "none"}})
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    assert answer.body["details"].keys() == {"causes"}
+    assert answer.body["details"]["causes"][0]["field"] == "patch"
 
 
 def test_the_status_has_an_endpoint_of_its_own(admin: Client, namespace: str) -> None:
@@ -138,3 +183,9 @@ def test_the_spec_of_a_pod_is_fixed(admin: Client, namespace: str) -> None:
     admin.create(pods(namespace), pod("model"))
     answer = admin.merge(f"{pods(namespace)}/model", {"spec": {"nodeName": "elsewhere"}})
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+
+
+def test_the_spec_of_a_pod_may_be_patched_with_itself(admin: Client, namespace: str) -> None:
+    admin.create(pods(namespace), pod("model"))
+    patch = {"spec": {"terminationGracePeriodSeconds": 30}}
+    assert admin.merge(f"{pods(namespace)}/model", patch).status == 200

@@ -51,10 +51,36 @@ def test_scaling_is_a_new_generation(admin: Client, web: str) -> None:
 def test_a_negative_count(admin: Client, web: str) -> None:
     answer = admin.merge(f"{web}/scale", {"spec": {"replicas": -1}})
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    details = answer.body["details"]
+    assert (details["group"], details["kind"], details["name"]) == ("autoscaling", "Scale", "web")
 
 
 def test_a_count_that_is_none(admin: Client, web: str) -> None:
-    assert admin.merge(f"{web}/scale", {"spec": {"replicas": "many"}}).status == 422
+    specs: list[object] = [{"replicas": "many"}, {"replicas": 1.5}, {"replicas": 2**31}, []]
+    for spec in specs:
+        answer = admin.merge(f"{web}/scale", {"spec": spec})
+        assert (answer.status, answer.body["details"].keys()) == (422, {"causes"})
+
+
+def test_no_spec_is_nothing(admin: Client, web: str) -> None:
+    assert admin.merge(f"{web}/scale", {"spec": None}).status == 200
+    assert admin.get(web).body["spec"]["replicas"] == 0
+
+
+def test_another_uid_is_a_conflict(admin: Client, web: str) -> None:
+    answer = admin.merge(f"{web}/scale", {"metadata": {"uid": "another"}, "spec": {"replicas": 5}})
+    assert (answer.status, answer.body["reason"]) == (409, "Conflict")
+    assert answer.body["details"]["kind"] == "deployments/scale"
+    assert admin.get(web).body["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("patch", "status"), [({"metadata": {"name": "other"}}, 400), ({"kind": "Other"}, 422)]
+)
+def test_a_patch_that_makes_another_object(
+    admin: Client, web: str, patch: dict[str, object], status: int
+) -> None:
+    assert admin.merge(f"{web}/scale", patch).status == status
 
 
 def test_no_such_deployment(product: Client, namespace: str) -> None:

@@ -55,7 +55,7 @@ def stage() -> Stage:
     filled = scene.fill(store, simulation, clock, ec2)
     parts = SimpleNamespace(
         store=store,
-        simulation=simulation,
+        machines=simulation,
         scene=filled,
         clock=clock,
         client=lambda _service: ec2,
@@ -143,7 +143,7 @@ def test_what_can_be_typed(typed: Callable[[str], str], line: str, answer: str) 
 def test_a_node_without_an_instance_gets_no_notice(
     stage: Stage, typed: Callable[[str], str]
 ) -> None:
-    node = stage.simulation.add_node(scene.SPOT_POOL)
+    node = stage.machines.add_node(scene.SPOT_POOL, instance_id="")
     assert "has no instance in EC2" in typed(f"notice {node['metadata']['name']}")
 
 

@@ -1,0 +1,1 @@
+"""A real Kubernetes control plane with a real Karpenter, built from Go modules, for tests."""
