@@ -79,22 +79,22 @@ test-cluster: cluster $(CDK)  ## Run the tests against a real control plane
 
 .PHONY: check schema synth bootstrap deploy destroy
 check: $(VENV)  ## Check the policy file (POLICY=shiftwright.yaml)
-	@.venv/bin/shiftwright check $(POLICY)
+	@.venv/bin/shiftwright check "$(POLICY)"
 
 schema: $(VENV)  ## Write docs/shiftwright.schema.json from the policy types
 	@$(RUN) infra.policy_schema
 
 synth: $(VENV) $(CDK)  ## Make the CloudFormation templates in cdk.out/, without credentials
-	@node_modules/.bin/cdk synth --quiet -c policy=$(POLICY) $(ARGS)
+	@node_modules/.bin/cdk synth --quiet -c "policy=$(POLICY)" $(ARGS)
 
 bootstrap: $(VENV) $(CDK)  ## Prepare the policy's regions of your AWS account for CDK, once
-	@node_modules/.bin/cdk bootstrap -c policy=$(POLICY) $(ARGS)
+	@node_modules/.bin/cdk bootstrap -c "policy=$(POLICY)" $(ARGS)
 
 deploy: $(VENV) $(CDK)  ## Deploy every stack of the policy to your AWS account
-	@node_modules/.bin/cdk deploy --all -c policy=$(POLICY) $(ARGS)
+	@node_modules/.bin/cdk deploy --all -c "policy=$(POLICY)" $(ARGS)
 
 destroy: $(VENV) $(CDK)  ## Take every stack of the policy out of your AWS account
-	@node_modules/.bin/cdk destroy --all -c policy=$(POLICY) $(ARGS)
+	@node_modules/.bin/cdk destroy --all -c "policy=$(POLICY)" $(ARGS)
 
 .PHONY: clean
 clean:  ## Remove what was built; the tools and the virtual environment stay

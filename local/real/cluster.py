@@ -159,7 +159,7 @@ class RealCluster:
         return self.store.get(NODES, node_name)
 
     def _node_of_claim(self, name: str) -> str:
-        claim = self.store.get(NODE_CLAIMS, name)
+        claim = self.store.find(NODE_CLAIMS, name) or {}
         node: str = (claim.get("status") or {}).get("nodeName", "")
         return node if self.store.find(NODES, node) else ""
 
