@@ -24,8 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; the exit status is 0 only if everything ended as it should."""
     options = _options(arguments)
     console = Console()
-    # A polite kill cleans up as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A polite kill cleans up as Ctrl-C does, and Ctrl-C works in the background of a shell, too.
+    for polite in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(polite, signal.default_int_handler)
     try:
         return _run(options, console)
     except (AwsError, ClusterError, StalledError, OSError) as error:

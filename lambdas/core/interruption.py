@@ -21,7 +21,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 def decide(
     interruptions: tuple[Interruption, ...], snapshot: Snapshot, cluster: Cluster, now: dt.datetime
 ) -> tuple[Action, ...]:
-    """Surges first, then what drains each node; every action with its reason.
+    """What makes up for the replicas, and what drains each node; every action with its reason.
 
     The numbers are absolute and read from the cluster as it is: deciding again after a
     crash, a second delivery or another function's work gives what is still missing.
@@ -37,6 +37,22 @@ def decide(
         node = nodes.get(interruption.instance_id)
         actions += _drain(interruption, node, snapshot.pods, now)
     return tuple(actions)
+
+
+def is_contended(actions: Iterable[Action], snapshot: Snapshot, cluster: Cluster) -> bool:
+    """Whether to mark the nodes and read again before anything else.
+
+    On-demand above its share means that somebody has surged. A node of theirs may have been
+    marked after we read the nodes; whoever marks first and reads then sees every node whose
+    surge is in the numbers.
+    """
+    if not any(isinstance(action, Cordon) for action in actions):
+        return False
+    replicas = {(each.namespace, each.name): each.replicas for each in snapshot.deployments}
+    return any(
+        replicas.get((workload.namespace, workload.on_demand), 0) > workload.on_demand_share
+        for workload in cluster.workloads.values()
+    )
 
 
 def on_demand_target(

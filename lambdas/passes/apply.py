@@ -24,10 +24,12 @@ def observe(actions: Iterable[Action]) -> tuple[Outcome, ...]:
 def apply(
     actions: tuple[Action, ...], kube: Kube, stop_at: dt.datetime, clock: Callable[[], dt.datetime]
 ) -> tuple[Outcome, ...]:
-    """Surge, cordon, and then evict; nothing is begun after `stop_at`.
+    """Cordon, surge, and then evict; nothing is begun after `stop_at`.
 
-    A pod whose surge is to be tried again waits for it: evicted first, it would be missed. So
-    does one whose node is not cordoned: its replacement might land there.
+    The mark that comes with the cordon is there before the surge: another function that sees
+    the surge must see the node that it is for. A pod whose surge is to be tried again waits
+    for it: evicted first, it would be missed. So does one whose node is not cordoned: its
+    replacement might land there.
     """
 
     def attempt(action: Action) -> Outcome:
@@ -36,7 +38,9 @@ def apply(
             return Outcome(action=action, status=Status.RETRY, detail=detail)
         return _attempt(action, kube)
 
-    first = [attempt(action) for action in actions if not isinstance(action, Evict)]
+    others = [action for action in actions if not isinstance(action, Evict)]
+    others.sort(key=lambda action: not isinstance(action, Cordon))
+    first = [attempt(action) for action in others]
     obstacles = dict(_obstacles(first))
 
     def evict(action: Evict) -> Outcome:

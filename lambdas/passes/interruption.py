@@ -12,9 +12,10 @@ from lambdas.adapters.inbox import Inbox, Letter
 from lambdas.adapters.kube import Kube
 from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.incident import Incident, advance, concerns, miss
-from lambdas.core.interruption import Interruption, decide
-from lambdas.core.plan import Evict, Outcome, Status, Surge
+from lambdas.core.interruption import Interruption, decide, is_contended
+from lambdas.core.plan import Action, Cordon, Evict, Outcome, Status, Surge
 from lambdas.core.policy import Cluster, Interruptions, Mode
+from lambdas.core.snapshot import Snapshot
 from lambdas.passes.apply import apply, observe
 from lambdas.passes.gather import gather
 from lambdas.passes.intake import Case, Intake
@@ -95,11 +96,10 @@ class InterruptionPass:
     def _act(
         self, name: str, incidents: Sequence[Incident], stop_at: dt.datetime
     ) -> list[Incident]:
-        """One reading of the cluster, one decision for all incidents, and its execution."""
+        """Read the cluster, decide for all incidents at once, and carry it out."""
         cluster = self.clusters[name]
         kube = self.connect(name)
         now = self.clock()
-        snapshot = gather(kube, {one.instance_id for one in incidents}, cluster, now)
         interruptions = tuple(
             Interruption(
                 instance_id=one.instance_id,
@@ -108,11 +108,21 @@ class InterruptionPass:
             )
             for one in incidents
         )
-        actions = decide(interruptions, snapshot, cluster, now)
+
+        def plan() -> tuple[Snapshot, tuple[Action, ...]]:
+            snapshot = gather(kube, {one.instance_id for one in incidents}, cluster, now)
+            return snapshot, decide(interruptions, snapshot, cluster, now)
+
+        snapshot, actions = plan()
         if self.settings.mode is Mode.OBSERVE:
             outcomes = observe(actions)
         else:
-            outcomes = apply(actions, kube, stop_at, self.clock)
+            marked: tuple[Outcome, ...] = ()
+            if is_contended(actions, snapshot, cluster):
+                cordons = tuple(action for action in actions if isinstance(action, Cordon))
+                marked = apply(cordons, kube, stop_at, self.clock)
+                snapshot, actions = plan()
+            outcomes = marked + apply(actions, kube, stop_at, self.clock)
         self._count_outcomes(outcomes)
         nodes = {node.instance_id: node.name for node in snapshot.nodes}
         return [

@@ -98,11 +98,11 @@ SCALE = "/apis/apps/v1/namespaces/inference/deployments/chat-on-demand/scale"
 EVICTION = "/api/v1/namespaces/inference/pods/{}/eviction"
 
 
-def test_surge_then_cordon_then_evict_then_tell(stage: Stage) -> None:
+def test_cordon_then_surge_then_evict_then_tell(stage: Stage) -> None:
     instance = stage.scene()
     assert stage.run(letter(instance)) == ()
     writes = stage.cluster.writes()
-    assert writes[:2] == [f"PATCH {SCALE} 200", "PATCH /api/v1/nodes/node-a 200"]
+    assert writes[:2] == ["PATCH /api/v1/nodes/node-a 200", f"PATCH {SCALE} 200"]
     assert sorted(writes[2:]) == [
         f"POST {EVICTION.format('chat-1')} 201",
         f"POST {EVICTION.format('chat-2')} 201",
@@ -178,6 +178,51 @@ def test_a_budget_that_never_gives_way_is_told_when_the_time_is_up(stage: Stage)
     assert "a disruption budget holds pods back" in stage.slack.messages[-1].text
     assert stage.incident(instance).finished
     assert stage.waiting() == 1
+
+
+def test_of_two_functions_at_once_each_sees_the_others_node(stage: Stage) -> None:
+    """The first one is held between its surge and its evictions; the second one runs through."""
+    one, other = stage.instances(2)
+    for instance, node in ((one, "node-a"), (other, "node-b")):
+        stage.cluster.node(node, instance)
+        for number in range(2):
+            stage.cluster.pod(f"{node}-{number}", node, "chat-spot")
+    stage.cluster.deployment("chat-spot", 4, 4)
+    stage.cluster.deployment("chat-on-demand", 1, 1)
+    real = stage.cluster.kube()
+    outcomes: list[tuple[str, ...]] = []
+
+    class Interrupted:
+        """The cluster, where another function comes in right after the surge."""
+
+        times = 1
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def scale(self, *arguments: Any) -> None:
+            real.scale(*arguments)
+            if self.times:
+                self.times = 0
+                outcomes.append(stage.run(letter(other, message_id="m-2")))
+
+    interrupted: Any = Interrupted()
+    stage.connect = lambda _name: interrupted
+    assert stage.run(letter(one)) == ()
+    assert outcomes == [()]
+    assert stage.replicas() == 5
+
+
+def test_a_second_notice_that_finds_a_surplus_looks_twice(stage: Stage) -> None:
+    one = stage.scene()
+    stage.cluster.stand_in.store.patch(
+        DEPLOYMENTS, "chat-on-demand", {"spec": {"replicas": 2}}, "inference"
+    )
+    stage.run(letter(one))
+    lists = [r.path for r in stage.cluster.requests() if r.path.startswith("/api/v1/nodes?")]
+    assert len(lists) == 2
+    assert stage.cluster.writes()[:2] == ["PATCH /api/v1/nodes/node-a 200", f"PATCH {SCALE} 200"]
+    assert stage.replicas() == 3
 
 
 def test_karpenter_was_first(stage: Stage) -> None:
