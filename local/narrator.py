@@ -40,6 +40,11 @@ class Narrator:
         self._bookkeeper = Bookkeeper(self.story)
         self._ledger = Ledger(stage.client("dynamodb"), stage.deployed.ledger_table)
 
+    @property
+    def instance(self) -> str:
+        """The instance that the notice is for."""
+        return self._scene.instance
+
     def give_notice(self) -> None:
         """Put the notice on the bus, and let the cluster lose the instance when it is due."""
         instance = self._scene.instance

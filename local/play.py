@@ -112,6 +112,11 @@ class Player:
         if not scene.has_instance(self._stage.client("ec2"), whom.instance):
             self._console.line(f"  {name} came later and has no instance in EC2; `node` adds one")
             return
+        for earlier in self._narrators:
+            if earlier.instance == whom.instance:
+                self._console.line("  the same notice once more: nothing should come of it")
+                earlier.send()
+                return
         narrator = Narrator(self._stage, self._console, whom, self._stage.clock())
         self._narrators.append(narrator)
         narrator.give_notice()
