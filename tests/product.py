@@ -42,6 +42,7 @@ class Product:
     ) -> None:
         self.slack = slack
         self.slack_token = SLACK_TOKEN
+        self.voice = Slack("#gpu-ops", slack.url, lambda: self.slack_token)
         self.clusters = clusters
         self.connect = connect
         self.clock = clock
@@ -76,7 +77,7 @@ class Product:
         )
         teller = Teller(
             ledger=self.ledger,
-            slack=Slack("#gpu-ops", self.slack.url, lambda: self.slack_token),
+            slack=self.voice,
             clock=self.clock,
             logger=logger,
             count=self._count,
