@@ -16,10 +16,10 @@ from botocore.config import Config
 
 from infra.asset import Target, build
 from lambdas.core.policy import Cluster, Interruptions, Mode, Policy, Pool, Slack, Workload
-from local.aws import Aws
+from local.aws.stand_in import Aws
 from local.clock import utc_now
 from local.kubernetes import StandIn, User, read_cluster_roles
-from local.slack import SlackStandIn
+from local.slack.stand_in import SlackStandIn
 
 ROOT = Path(__file__).resolve().parents[1]
 REGION = "eu-west-1"

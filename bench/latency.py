@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from bench.harness import PODS_PER_NODE, TOKEN, WORKLOADS, Harness, client, notice
-from local import deployed
-from local.aws import bootstrap, deploy
+from local.aws import deployed
+from local.aws.stand_in import bootstrap, deploy
 from local.kubernetes.resources import DEPLOYMENTS, NODES, PODS
 
 NOTICES = 20

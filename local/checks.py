@@ -13,7 +13,7 @@ from local.kubernetes.resources import DEPLOYMENTS, NODES, PODS
 from local.objects import Objects
 from local.recording import Check, Row, State, Track, fewest_ready
 from local.scene import CHAT, ON_DEMAND_POOL, SPOT_POOL, Pair, Scene
-from local.slack import Message, Refusal
+from local.slack.stand_in import Message, Refusal
 from local.watch import WORKLOAD_LABEL
 
 

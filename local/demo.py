@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lambdas.core.policy import Mode
-from local import page
-from local.aws import AwsError
+from local.aws.stand_in import AwsError
 from local.cluster import ClusterError
 from local.console import Console
+from local.page.render import render
 from local.play import play
 from local.recording import Recording
 from local.rehearsal import Rehearsal, StalledError
@@ -74,7 +74,7 @@ def _report(recording: Recording, path: Path, console: Console) -> None:
     for check in recording.checks:
         mark = console.paint("ok    ", "green") if check.held else console.paint("FAILED", "red")
         console.line(f"  {mark}  {check.name}" + (f": {check.detail}" if check.detail else ""))
-    path.write_text(page.render(recording), encoding="utf-8")
+    path.write_text(render(recording), encoding="utf-8")
     failed = sum(not check.held for check in recording.checks)
     console.line()
     result = f"{failed} of {len(recording.checks)} checks failed" if failed else "All checks held"

@@ -10,7 +10,7 @@ from local.console import Console
 from local.kubernetes import Happening, Request
 from local.recording import Source
 from local.scene import CHANNEL, Scene
-from local.slack import Message
+from local.slack.stand_in import Message
 from local.stage import CALLER, ROOT, Stage
 from local.story import Bookkeeper, Story
 

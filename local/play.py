@@ -17,7 +17,7 @@ from local.kubernetes.resources import NODES
 from local.narrator import Narrator
 from local.recording import State
 from local.scene import Scene
-from local.slack import Message
+from local.slack.stand_in import Message
 from local.stage import BUILD, Stage
 from local.watch import instance_id, sightings
 

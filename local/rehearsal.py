@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 
 from lambdas.core.incident import Incident
 from lambdas.core.plan import Surge
-from local import checks, deployed, scene
+from local import checks, scene
+from local.aws import deployed
 from local.console import Console
 from local.narrator import NOTICE, Narrator
 from local.recording import Post, Recorder, Recording, Source, State
-from local.slack import Message
+from local.slack.stand_in import Message
 from local.stage import Stage
 from local.story import accepted_at, acts
 from local.watch import sightings

@@ -11,9 +11,11 @@ from typing import Any, Protocol
 import boto3
 from botocore.config import Config
 
+from lambdas.core.events import REPLAY_SOURCE
 from lambdas.core.policy import Mode
-from local import deployed, scene
-from local.aws import Aws, bootstrap, deploy
+from local import scene
+from local.aws import deployed
+from local.aws.stand_in import Aws, bootstrap, deploy
 from local.clock import SceneClock, utc_now
 from local.cluster import Cluster, Machines, SimulatedCluster
 from local.console import Console
@@ -27,7 +29,7 @@ from local.kubernetes import (
 )
 from local.kubernetes.server import Front
 from local.objects import Objects
-from local.slack import Message, SlackStandIn
+from local.slack.stand_in import Message, SlackStandIn
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
@@ -124,7 +126,7 @@ class Stage:
     def send(self, event: Mapping[str, Any]) -> None:
         """Put an event on the bus, where the deployed rule finds it."""
         entry = {
-            "Source": deployed.REPLAY_SOURCE,
+            "Source": REPLAY_SOURCE,
             "DetailType": event["detail-type"],
             "Detail": json.dumps(event["detail"]),
             "Resources": event["resources"],

@@ -21,7 +21,7 @@ from lambdas.core.policy import Cluster, Interruptions, Mode
 from lambdas.passes.intake import Intake
 from lambdas.passes.interruption import InterruptionPass
 from lambdas.passes.tell import Teller
-from local.slack import SlackStandIn
+from local.slack.stand_in import SlackStandIn
 
 SLACK_TOKEN = "xoxb-test"
 

@@ -16,7 +16,7 @@ from lambdas.adapters.kube import Kube
 from lambdas.core.instances import Instance
 from lambdas.core.policy import Cluster
 from lambdas.core.snapshot import Node
-from local.slack import SlackStandIn
+from local.slack.stand_in import SlackStandIn
 from tests.contract.client import Server
 from tests.product import Product, letter
 

@@ -16,7 +16,7 @@ from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.incident import Told
 from lambdas.core.policy import Cluster, Mode, Pool, Workload
 from local.kubernetes.resources import BUDGETS, DEPLOYMENTS, NODES
-from local.slack import SlackStandIn
+from local.slack.stand_in import SlackStandIn
 from tests import product
 from tests.integration.cluster import NOW, ClusterUnderTest, running_cluster
 from tests.product import Product

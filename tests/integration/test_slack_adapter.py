@@ -10,7 +10,7 @@ import pytest
 from lambdas.adapters.slack import Slack
 from lambdas.core.errors import PassingError, PermanentError
 from lambdas.core.messages import Message
-from local.slack import SlackStandIn
+from local.slack.stand_in import SlackStandIn
 
 NOW = dt.datetime(2026, 3, 1, 12, 0, 0, tzinfo=dt.UTC)
 MESSAGE = Message(

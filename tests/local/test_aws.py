@@ -14,14 +14,14 @@ from typing import Any
 import boto3
 import pytest
 
-from local import aws as aws_module
-from local.aws import Aws, AwsError, deploy
+from local.aws import stand_in as aws_module
+from local.aws.stand_in import Aws, AwsError, deploy
 
 ROOT = Path(__file__).parents[2]
 # Starts the stand-in, says its process and directory, and never stops it.
 ABANDON = """
 import sys
-from local.aws import Aws
+from local.aws.stand_in import Aws
 aws = Aws(kubernetes_port=6443, ca_pem="PEM")
 aws.start()
 print(aws._process.pid, aws.directory, flush=True)

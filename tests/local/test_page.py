@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from local import mrkdwn, page
+from local.page import mrkdwn
+from local.page.render import render
+from local.page.timeline import Scale
 from local.recording import (
     Act,
     Check,
@@ -25,7 +27,6 @@ from local.recording import (
     fewest_ready,
     ready_over_time,
 )
-from local.timeline import Scale
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>$where &amp;"
 VOID = {"meta", "br", "hr"}
@@ -109,14 +110,14 @@ def outline(text: str) -> Outline:
 
 
 def test_hostile_text_stays_text() -> None:
-    calm, hostile = outline(page.render(recording())), outline(page.render(recording(HOSTILE)))
+    calm, hostile = outline(render(recording())), outline(render(recording(HOSTILE)))
     assert hostile.tags == calm.tags
     assert hostile.tags.count("script") == 1
     assert {name for name, _ in hostile.attributes} == {name for name, _ in calm.attributes}
 
 
 def test_nothing_comes_from_a_network() -> None:
-    parsed = outline(page.render(recording()))
+    parsed = outline(render(recording()))
     assert not {"img", "link", "iframe", "a"} & set(parsed.tags)
     assert not {"src", "href"} & {name for name, _ in parsed.attributes}
     policies = [value for _, value in parsed.attributes if value and "default-src" in value]
@@ -127,7 +128,7 @@ def test_an_empty_recording_renders() -> None:
     empty = msgspec.structs.replace(
         recording(), tracks=(), events=(), acts=(), posts=(), rows=(), checks=(), steps=()
     )
-    outline(page.render(empty))
+    outline(render(empty))
 
 
 def test_a_recording_is_plain_data() -> None:

@@ -16,7 +16,7 @@ from local.console import Console
 from local.kubernetes import Happening, Request
 from local.recording import Role, Source, Span, State, Step, Track
 from local.scene import Scene
-from local.slack import Message, Refusal
+from local.slack.stand_in import Message, Refusal
 from local.story import Bookkeeper, Story, acts
 
 ZERO = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)

@@ -10,8 +10,8 @@ import pytest
 import slack_sdk
 from slack_sdk.errors import SlackApiError
 
-from local import blocks
-from local.slack import BODY_LIMIT, Message, SlackStandIn
+from local.slack import blocks
+from local.slack.stand_in import BODY_LIMIT, Message, SlackStandIn
 
 START = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 TOKEN = "xoxb-test"

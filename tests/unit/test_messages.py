@@ -12,7 +12,7 @@ from lambdas.core import messages
 from lambdas.core.incident import Incident
 from lambdas.core.plan import Action, Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.core.policy import Mode
-from local.blocks import problems
+from local.slack.blocks import problems
 
 NOTICED = dt.datetime(2026, 3, 1, 12, 0, 0, tzinfo=dt.UTC)
 NOW = NOTICED + dt.timedelta(seconds=4)

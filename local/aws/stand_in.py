@@ -15,12 +15,12 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-# What local.ministack_launcher, a process of its own, is told by its environment.
+# What local.aws.launcher, a process of its own, is told by its environment.
 ENDPOINT = "SHIFTWRIGHT_KUBERNETES_URL"
 CA_PEM = "SHIFTWRIGHT_KUBERNETES_CA"
 DIRECTORY = "SHIFTWRIGHT_AWS_DIRECTORY"
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # ministack's account for credentials that are not an account's number.
 ACCOUNT = "000000000000"
 START_SECONDS = 60
@@ -85,7 +85,7 @@ class Aws:
         self.directory = Path(tempfile.mkdtemp(prefix="shiftwright-aws-"))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "local.ministack_launcher"],
+                [sys.executable, "-m", "local.aws.launcher"],
                 cwd=ROOT,
                 env=self._ministack_environment(),
                 stdin=subprocess.PIPE,

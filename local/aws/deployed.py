@@ -5,8 +5,6 @@ from typing import Any
 import msgspec
 
 FUNCTION = "shiftwright-interruptions"
-# An operator's rehearsal comes from here: PutEvents refuses the sources of AWS itself.
-REPLAY_SOURCE = "shiftwright.replay"
 
 
 class Deployed(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Runs ministack, an AWS for one machine, with our Kubernetes stand-in as its EKS clusters.
 
-A program of its own: `python -m local.ministack_launcher`, started by local.aws. Without Docker
+A program of its own: `python -m local.aws.launcher`, started by local.aws.stand_in. Without Docker
 ministack's EKS answers DescribeCluster with an address that nobody serves and no certificate
 authority; both are put right here.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from ministack import app
 from ministack.services import eks, lambda_svc
 
-from local.aws import CA_PEM, DIRECTORY, ENDPOINT
+from local.aws.stand_in import CA_PEM, DIRECTORY, ENDPOINT
 
 
 def main() -> None:

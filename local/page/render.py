@@ -5,7 +5,7 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
-from local import mrkdwn, timeline
+from local.page import mrkdwn, timeline
 from local.recording import Act, Event, Post, Recording, Row, Source, Step, fewest_ready
 
 _TEMPLATE = Path(__file__).with_name("page_template.html")

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 
-from local import blocks
+from local.slack import blocks
 
 TEXT_LIMIT = 40_000
 # Not documented: a message whose blocks come to more is answered msg_blocks_too_long

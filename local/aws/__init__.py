@@ -1,0 +1,1 @@
+"""An AWS of its own for the local run."""

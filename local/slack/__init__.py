@@ -1,0 +1,1 @@
+"""A stand-in for Slack that checks what it is sent."""
