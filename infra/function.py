@@ -58,22 +58,9 @@ class InterruptionsFunction(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description="Shiftwright's interruptions function",
         )
-        self.function = lambda_.Function(
-            self,
-            "Function",
-            function_name=NAME,
-            description="Moves replicas off spot instances that are about to be taken away",
-            code=lambda_.Code.from_asset(
-                str(asset), asset_hash=asset.name, asset_hash_type=cdk.AssetHashType.CUSTOM
-            ),
-            handler="lambdas.interruptions.handler",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            memory_size=512,
-            timeout=cdk.Duration.seconds(60),
-            role=self.role.without_policy_updates(),
-            log_group=self.log_group,
-            environment={
+        self.function = self._function(
+            asset,
+            {
                 "SHIFTWRIGHT_LEDGER_TABLE": ledger.table_name,
                 "SHIFTWRIGHT_INBOX_URL": inbox.queue.queue_url,
                 "SHIFTWRIGHT_DEAD_LETTER_URL": inbox.dead_letters.queue_url,
@@ -94,6 +81,25 @@ class InterruptionsFunction(Construct):
                 report_batch_item_failures=True,
                 max_concurrency=MAX_CONCURRENCY,
             )
+        )
+
+    def _function(self, asset: Path, environment: dict[str, str]) -> lambda_.Function:
+        return lambda_.Function(
+            self,
+            "Function",
+            function_name=NAME,
+            description="Moves replicas off spot instances that are about to be taken away",
+            code=lambda_.Code.from_asset(
+                str(asset), asset_hash=asset.name, asset_hash_type=cdk.AssetHashType.CUSTOM
+            ),
+            handler="lambdas.interruptions.handler",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
+            memory_size=512,
+            timeout=cdk.Duration.seconds(60),
+            role=self.role.without_policy_updates(),
+            log_group=self.log_group,
+            environment=environment,
         )
 
     def _grant(

@@ -5,7 +5,7 @@ import functools
 import os
 import pathlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import boto3
 import msgspec
@@ -104,13 +104,7 @@ def build(settings: Settings) -> Runtime:
         for name, cluster in policy.clusters.items()
         if cluster.region == settings.region
     }
-
-    lock = threading.Lock()
-
-    def count(name: str) -> None:
-        with lock:  # clusters are handled in threads, and Metrics is not made for them
-            metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)
-
+    count = _counter(metrics)
     intake = Intake(
         clusters=clusters,
         mode=policy.interruptions.mode,
@@ -133,6 +127,17 @@ def build(settings: Settings) -> Runtime:
         count=count,
     )
     return Runtime(metrics=metrics, interruptions=interruptions)
+
+
+def _counter(metrics: Metrics) -> Callable[[str], None]:
+    """Adds one to a metric by name."""
+    lock = threading.Lock()
+
+    def count(name: str) -> None:
+        with lock:  # clusters are handled in threads, and Metrics is not made for them
+            metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)
+
+    return count
 
 
 class Clusters:

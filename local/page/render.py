@@ -8,7 +8,7 @@ from pathlib import Path
 from local.page import mrkdwn, timeline
 from local.recording import Act, Event, Post, Recording, Row, Source, Step, fewest_ready
 
-_TEMPLATE = Path(__file__).with_name("page_template.html")
+_TEMPLATE = Path(__file__).with_name("template.html")
 _WHO = {
     Source.AWS: "AWS",
     Source.SHIFTWRIGHT: "Shiftwright",
