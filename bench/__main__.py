@@ -33,7 +33,9 @@ def main() -> int:
 def _figures() -> Iterator[Figure]:
     yield _asset_size()
     with harness(nodes=BATCH) as small:
-        yield from _calls(small)
+        yield _calls(small)
+    with harness(nodes=BATCH) as small:
+        yield _lists(small)
     with harness(nodes=BATCH, mode=Mode.OBSERVE) as small:
         yield _cold_start(small)
     with harness(nodes=NODES) as large:
@@ -54,18 +56,24 @@ def _asset_size() -> Figure:
     }
 
 
-def _calls(bench: Harness) -> Iterator[Figure]:
+def _calls(bench: Harness) -> Figure:
     bench.new_run()
     bench.handle(bench.instances[:1])
-    limit = 4 + PODS_PER_NODE + 2 * WORKLOADS
-    what = f"Kubernetes calls for one notice, {PODS_PER_NODE} pods of {WORKLOADS} workloads"
-    calls = len(bench.kubernetes.journal)
-    yield {"figure": what, "unit": "calls", "value": calls, "limit": limit}
+    return {
+        "figure": f"Kubernetes calls for one notice, {PODS_PER_NODE} pods of {WORKLOADS} workloads",
+        "unit": "calls",
+        "value": len(bench.kubernetes.journal),
+        "limit": 4 + PODS_PER_NODE + 2 * WORKLOADS,
+    }
+
+
+def _lists(bench: Harness) -> Figure:
+    """In a calm cluster: where somebody has surged before, the nodes are read once more."""
+    bench.new_run()
     bench.handle(bench.instances)
-    later = bench.kubernetes.journal[calls:]
-    lists = sum(request.path.startswith("/api/v1/nodes?") for request in later)
+    lists = sum(one.path.startswith("/api/v1/nodes?") for one in bench.kubernetes.journal)
     what = f"lists of nodes for a batch of {BATCH} notices"
-    yield {"figure": what, "unit": "calls", "value": lists, "limit": 1}
+    return {"figure": what, "unit": "calls", "value": lists, "limit": 1}
 
 
 def _cold_start(bench: Harness) -> Figure:
