@@ -7,6 +7,7 @@ from pathlib import Path
 
 from infra.policy_file import PolicyError, load
 from lambdas.core.policy import Policy
+from lambdas.core.words import counted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,10 +35,6 @@ def _check(file: Path) -> int:
 def _summary(policy: Policy) -> str:
     workloads = sum(len(cluster.workloads) for cluster in policy.clusters.values())
     return (
-        f"{_counted(len(policy.clusters), 'cluster')} in {', '.join(policy.regions())}, "
-        f"{_counted(workloads, 'workload')}; interruptions: {policy.interruptions.mode.value}"
+        f"{counted(len(policy.clusters), 'cluster')} in {', '.join(policy.regions())}, "
+        f"{counted(workloads, 'workload')}; interruptions: {policy.interruptions.mode.value}"
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -6,15 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lambdas.core.plan import Action, Cordon, Evict, Leave, Outcome, Status, Surge
+from lambdas.core.plan import TRY_AGAIN, Action, Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.core.policy import Mode
 
 # Whoever claims a message has this long to post it before another pass may.
 CLAIM = dt.timedelta(seconds=30)
 # People hear of trouble in reaching a cluster from so many passes on: most of it is over sooner.
 TELL_FROM = 2
-_TRY_AGAIN = frozenset({Status.RETRY, Status.OVERTAKEN})
-_UNSETTLED = _TRY_AGAIN | {Status.BLOCKED}
+_UNSETTLED = TRY_AGAIN | {Status.BLOCKED}
 
 
 class Told(enum.Enum):
@@ -59,7 +58,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def waits_for_budgets(self) -> bool:
         """Whether nothing but disruption budgets stands in the way."""
-        stuck = self.closed or self.trouble or self.has & _TRY_AGAIN
+        stuck = self.closed or self.trouble or self.has & TRY_AGAIN
         return Status.BLOCKED in self.has and not stuck
 
 

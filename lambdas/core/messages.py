@@ -9,6 +9,7 @@ import msgspec
 from lambdas.core.incident import Incident
 from lambdas.core.plan import Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.core.policy import Mode
+from lambdas.core.words import counted
 
 # https://docs.slack.dev/reference/block-kit/blocks
 HEADER_LIMIT = 150
@@ -35,7 +36,7 @@ class Message(msgspec.Struct, frozen=True):
 def opening(incidents: Sequence[Incident], now: dt.datetime) -> Message:
     """The first message about incidents of one cluster; it opens their thread."""
     first = incidents[0]
-    what = _count(len(incidents), "node")
+    what = counted(len(incidents), "node")
     observing = first.mode is Mode.OBSERVE
     title = f"Spot interruption in {first.cluster}: {what}"
     summary = f"{title}{_summary(incidents)}"
@@ -48,7 +49,7 @@ def opening(incidents: Sequence[Incident], now: dt.datetime) -> Message:
 
 def closing(incidents: Sequence[Incident], now: dt.datetime) -> Message:
     """The answer in the thread when nothing is left to do for these incidents."""
-    what = _count(len(incidents), "node")
+    what = counted(len(incidents), "node")
     summary = f"Finished with {what} in {incidents[0].cluster}{_summary(incidents)}"
     took = (now - incidents[0].noticed_at).total_seconds()
     footer = _context(f"{took:.0f} s after the notice")
@@ -77,7 +78,7 @@ def _body(incidents: Sequence[Incident]) -> list[Block]:
     blocks += [_section("\n".join(_node_lines(one)), limit) for one in shown]
     hidden = len(incidents) - NODES_SHOWN
     if hidden > 0:
-        blocks.append(_context(f"and {_count(hidden, 'more node')}; the ledger has them all"))
+        blocks.append(_context(f"and {counted(hidden, 'more node')}; the ledger has them all"))
     return blocks
 
 
@@ -133,7 +134,7 @@ def _eviction_line(status: Status, outcomes: list[Outcome]) -> str:
     if len(pods) > NAMES_SHOWN:
         names += f" and {len(pods) - NAMES_SHOWN} more"
     detail = next((one.detail for one in outcomes if one.detail), "")
-    line = f"{mark} {verb}evict {_count(len(pods), 'pod')}: {names}"
+    line = f"{mark} {verb}evict {counted(len(pods), 'pod')}: {names}"
     return f"{line} ({_name(detail)})" if detail else line
 
 
@@ -178,7 +179,3 @@ def _escape(text: str) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -61,6 +61,10 @@ class Status(enum.Enum):
     FAILED = "failed"  # a permanent failure
 
 
+# What another pass, or another round of this one, may still bring about.
+TRY_AGAIN = frozenset({Status.OVERTAKEN, Status.RETRY})
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """An action, what became of it, and the server's words where it refused."""
 

@@ -12,7 +12,7 @@ from lambdas.core.errors import (
     PassingError,
     PermanentError,
 )
-from lambdas.core.plan import Action, Cordon, Evict, Leave, Outcome, Status, Surge
+from lambdas.core.plan import TRY_AGAIN, Action, Cordon, Evict, Leave, Outcome, Status, Surge
 from lambdas.passes.gather import PARALLEL_CALLS
 
 
@@ -61,11 +61,12 @@ def _obstacles(
     """What stands in the way of evictions, by (namespace, Deployment) or by (node,)."""
     for outcome in outcomes:
         match outcome.action:
-            case Surge() as surge if outcome.status in (Status.RETRY, Status.OVERTAKEN):
+            case Surge() as surge if outcome.status in TRY_AGAIN:
                 key = (surge.namespace, surge.spot_deployment)
                 yield key, (Status.RETRY, "waits for its workload's surge")
-            case Cordon(node=node) if outcome.status in (Status.RETRY, Status.FAILED):
-                yield (node,), (outcome.status, "its node could not be cordoned")
+            case Cordon(node=node) if outcome.status in TRY_AGAIN | {Status.FAILED}:
+                status = Status.FAILED if outcome.status is Status.FAILED else Status.RETRY
+                yield (node,), (status, "its node could not be cordoned")
             case _:
                 pass
 

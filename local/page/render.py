@@ -5,6 +5,7 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
+from lambdas.core.words import counted
 from local.page import mrkdwn, timeline
 from local.recording import Act, Event, Post, Recording, Row, Source, Step, fewest_ready
 
@@ -141,7 +142,7 @@ def _act(act: Act) -> str:
 
 def _slack_lead(posts: Sequence[Post]) -> str:
     threads = sum(not post.reply for post in posts)
-    return f"{_count(len(posts), 'message')} in {_count(threads, 'thread')}, as Slack shows them."
+    return f"{counted(len(posts), 'message')} in {counted(threads, 'thread')}, as Slack shows them."
 
 
 def _slack(recording: Recording) -> str:
@@ -200,7 +201,3 @@ def _footer(recording: Recording) -> str:
         "stand-in on this machine. The Kubernetes API, its cluster and Slack are stand-ins too; "
         f"everything shown went through them in {html.escape(recording.mode)} mode."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -12,30 +12,17 @@ import pytest
 
 from lambdas.adapters.inbox import Letter
 from lambdas.adapters.kube import Kube
-from lambdas.core.errors import PassingError, PermanentError
+from lambdas.core.errors import ConflictError, PassingError, PermanentError
 from lambdas.core.incident import Told
-from lambdas.core.policy import Cluster, Mode, Pool, Workload
+from lambdas.core.policy import Mode
 from local.kubernetes.resources import BUDGETS, DEPLOYMENTS, NODES
 from local.slack.stand_in import SlackStandIn
 from tests import product
 from tests.integration.cluster import NOW, ClusterUnderTest, running_cluster
+from tests.policy import CLUSTER
 from tests.product import Product
 
 NOTICED = dt.datetime(2026, 3, 1, 12, 0, 0, tzinfo=dt.UTC)
-CLUSTER = Cluster(
-    region="eu-west-1",
-    pools={"gpu": Pool(spot="gpu-spot", on_demand="gpu-on-demand")},
-    workloads={
-        "chat": Workload(
-            namespace="inference",
-            pool="gpu",
-            spot="chat-spot",
-            on_demand="chat-on-demand",
-            replicas=4,
-            on_demand_base=1,
-        )
-    },
-)
 
 
 class Stage(Product):
@@ -477,7 +464,17 @@ def test_a_record_that_nobody_can_read_holds_nothing_up(stage: Stage) -> None:
     assert stage.incident(instance).finished
 
 
-def test_pods_are_not_evicted_from_a_node_that_could_not_be_cordoned(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "again"),
+    [
+        (PermanentError("a webhook refuses"), ()),
+        (PassingError("503"), ("m-1",)),
+        (ConflictError("409"), ("m-1",)),
+    ],
+)
+def test_pods_are_not_evicted_from_a_node_that_could_not_be_cordoned(
+    stage: Stage, refusal: Exception, again: tuple[str, ...]
+) -> None:
     instance = stage.scene()
     real = stage.cluster.kube()
 
@@ -488,11 +485,11 @@ def test_pods_are_not_evicted_from_a_node_that_could_not_be_cordoned(stage: Stag
             return getattr(real, name)
 
         def cordon(self, _node: str, _interrupted_at: str) -> None:
-            raise PermanentError("a webhook refuses")
+            raise refusal
 
     refusing: Any = Refusing()
     stage.connect = lambda _name: refusing
-    assert stage.run(letter(instance)) == ()
+    assert stage.run(letter(instance)) == again
     assert stage.cluster.writes() == [f"PATCH {SCALE} 200"]
     (message,) = stage.slack.messages
     assert "its node could not be cordoned" in json.dumps(message.blocks)

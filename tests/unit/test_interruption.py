@@ -9,26 +9,12 @@ from hypothesis import strategies as st
 
 from lambdas.core.interruption import Interruption, decide, on_demand_target
 from lambdas.core.plan import Action, Cordon, Evict, Leave, Surge
-from lambdas.core.policy import Cluster, Pool, Workload
 from lambdas.core.snapshot import Deployment, Node, Pod, Snapshot
+from tests.policy import CLUSTER
 
 NOW = dt.datetime(2026, 3, 1, 12, 0, 20, tzinfo=dt.UTC)
 TAKEN = dt.datetime(2026, 3, 1, 12, 2, 0, tzinfo=dt.UTC)
 
-CLUSTER = Cluster(
-    region="eu-west-1",
-    pools={"gpu": Pool(spot="gpu-spot", on_demand="gpu-on-demand")},
-    workloads={
-        "chat": Workload(
-            namespace="inference",
-            pool="gpu",
-            spot="chat-spot",
-            on_demand="chat-on-demand",
-            replicas=4,
-            on_demand_base=1,
-        )
-    },
-)
 A = Node(name="node-a", instance_id="i-a")
 B = Node(name="node-b", instance_id="i-b")
 
